@@ -133,7 +133,7 @@ def test_what_is_no_vocabulary_is_refused_by_its_path(tmp_path: Path, text: str)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none\.json cannot be read"):
+    with pytest.raises(InputError, match=r"cannot read .*none\.json"):
         Vocabulary.from_tekken(tmp_path / "none.json")
 
 

@@ -86,5 +86,5 @@ def test_what_is_no_vocabulary_is_refused_by_name(tmp_path: Path, data: Any, why
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"gone.json cannot be read"):
+    with pytest.raises(InputError, match=r"cannot read .*gone\.json"):
         read_vocabulary(tmp_path / "gone.json")

@@ -15,7 +15,7 @@ from taiwa.conversation.app import App, AppSource, Param, fit_params, restore_op
 from taiwa.conversation.code_files import CodeFile, code_files, pin_files
 from taiwa.i18n import gettext_noop
 from taiwa.kernel.attachments import FOLDER, NOT_REGULAR, open_regular, path_kind, real_path
-from taiwa.kernel.errors import ConfigError, InputError, check_argument
+from taiwa.kernel.errors import ConfigError, InputError, check_argument, file_errors
 from taiwa.kernel.serialization import Json
 from taiwa.plugins import find_plugin, plugin_app, plugin_names
 from taiwa.settings import config_path
@@ -201,11 +201,8 @@ def read_bounded(path: Path, most: int, too_large: str, *, where: str = "") -> t
         InputError: it cannot be read, is not UTF-8, or has more than `most` bytes (`too_large` is that message).
     """
     where = where or str(path)
-    try:
-        with open_regular(path) as stream:
-            raw = stream.read(most + 1)
-    except OSError as error:
-        raise InputError(f"{where}: {error.strerror}") from None
+    with file_errors(f"read {where}", InputError), open_regular(path) as stream:
+        raw = stream.read(most + 1)
     if len(raw) > most:
         raise InputError(f"{where} {too_large}")
     try:

@@ -26,7 +26,7 @@ from taiwa.cli.output import (
 )
 from taiwa.cli.solve import TOOL_FORMATS, answer_by_option, on_error_option, tool_mode_option
 from taiwa.i18n import _, ngettext
-from taiwa.kernel.errors import ConfigError, InputError, LimitError
+from taiwa.kernel.errors import ConfigError, InputError, LimitError, file_errors
 from taiwa.kernel.serialization import Json, record
 
 if TYPE_CHECKING:
@@ -484,10 +484,8 @@ def _write_files(folder: Path, report: "Report", chart: "Chart") -> list[Path]:
     written = [folder / ROWS_FILE]
     for name, text in (("table.md", to_markdown(report)), ("summary.json", f"{summary}\n")):
         written.append(folder / name)
-        try:
+        with file_errors(f"write {written[-1]}", InputError):
             written[-1].write_text(text, encoding="utf-8", errors="backslashreplace")
-        except OSError as error:
-            raise InputError(f"{written[-1]}: {error.strerror}") from None
     if chart.bars:
         try:
             written += draw(chart, folder)

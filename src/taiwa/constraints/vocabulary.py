@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 
 from taiwa.extras import missing_extra
 from taiwa.kernel.attachments import read_regular
-from taiwa.kernel.errors import InputError, NoValidTokenError
+from taiwa.kernel.errors import InputError, NoValidTokenError, file_errors
 from taiwa.kernel.serialization import parse_json, value
 from taiwa.kernel.text import truncate
 
@@ -395,10 +395,8 @@ def _table(texts: Iterable[tuple[bytes, int]], special: Mapping[str, int]) -> li
 
 
 def _read_bytes(file: Path) -> bytes:
-    try:
+    with file_errors(f"read {file}", InputError):
         return read_regular(file, MOST_BYTES)
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror}") from None
 
 
 class _BytePairEncoder:

@@ -17,7 +17,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from taiwa.kernel.attachments import read_regular
-from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.errors import ConfigError, file_errors
 from taiwa.settings import check_own, config_path
 
 HASH_CHARS = 32
@@ -63,10 +63,8 @@ def code_files(text: str, folder: Path) -> Iterator[CodeFile]:
     front = FRONT.match(text)
     for name in dict.fromkeys(match[1] for match in IN_TEXT.finditer(front[0] if front else "")):
         path = folder / name
-        try:
+        with file_errors(f"read {path}"):
             data = read_regular(path, MAX_BYTES)
-        except OSError as error:
-            raise ConfigError(f"cannot read {path} ({error.strerror})") from None
         yield CodeFile(path, _hash(data), confirmed=_kept(_hash(data)).is_file())
 
 
@@ -76,7 +74,7 @@ def confirm_file(file: CodeFile) -> None:
     Raises:
         ConfigError: the file has changed since, or cannot be copied.
     """
-    try:
+    with file_errors(f"keep a copy of {file.path}"):
         data, kept = read_regular(file.path, MAX_BYTES), _kept(file.hash)
         if _hash(data) != file.hash:
             raise ConfigError(f"{file.path} has changed meanwhile; confirm it again")
@@ -85,8 +83,6 @@ def confirm_file(file: CodeFile) -> None:
         part = kept.with_suffix(f".{os.getpid()}")
         part.write_bytes(data)
         part.replace(kept)
-    except OSError as error:
-        raise ConfigError(f"cannot keep a copy of {file.path} ({error.strerror})") from None
 
 
 def confirmed_copy(file: str, key: str) -> Path:

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from taiwa.evals.run import EvalRow, Evaluation, Header, to_json
 from taiwa.extras import missing_extra
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import InputError, file_errors
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import plural
 from taiwa.kernel.usage_limits import RunUsage
@@ -216,11 +216,9 @@ def draw(chart: Chart, folder: Path, stem: str = "chart") -> tuple[Path, ...]:
     paths = tuple(folder / f"{stem}.{form}" for form in FORMATS)
     with matplotlib.rc_context(STYLE), _quiet_font_log():
         figure = _figure(figures, chart)
-        try:
+        with file_errors(f"write a chart into {folder}", InputError):
             for path in paths:
                 figure.savefig(path, dpi=DOTS, metadata={"Date": None} if path.suffix == ".svg" else None)
-        except OSError as error:
-            raise InputError(f"{folder}: {error.strerror}") from None
     return paths
 
 

@@ -18,7 +18,8 @@ A message is one line: what is wrong, where (path, line, field) and what to do n
 each can be recorded and restored. `check_argument` and `check_list` check what a caller without a type checker passes.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Generator, Sequence, Set
+from contextlib import contextmanager
 from decimal import Decimal
 from itertools import chain
 from traceback import format_exception
@@ -321,6 +322,17 @@ class ToolErrorBoundary:
 
 def _format_trace(error: BaseException | None) -> str:
     return "" if error is None else "".join(format_exception(error))[-MAX_TRACE_CHARS:]
+
+
+@contextmanager
+def file_errors(doing: str, raised: type[TaiwaError] = ConfigError) -> Generator[None]:
+    """Raise the errors of the system, and of a text that is not UTF-8, as errors that say what cannot be done: "read notes.txt"."""
+    try:
+        yield
+    except OSError as error:
+        raise raised(f"cannot {doing}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise raised(f"cannot {doing}: not UTF-8 at byte {error.start:,}") from None
 
 
 def check_argument(name: str, given: object, due: Any, what: str) -> None:  # noqa: ANN401  (what isinstance takes)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from taiwa.kernel.attachments import path_kind, read_regular_text
-from taiwa.kernel.errors import ConfigError, ConflictError, InputError, NotFoundError, StoreError, TaiwaError
+from taiwa.kernel.errors import ConflictError, InputError, NotFoundError, StoreError, TaiwaError, file_errors
 from taiwa.kernel.messages import Found, Passage, passage_key
 from taiwa.kernel.serialization import Json, items_at
 from taiwa.kernel.text import plural
@@ -335,12 +335,8 @@ def read_policy_file(policy: str) -> str:
 
     if not policy.endswith(".md"):
         return policy
-    try:
+    with file_errors(f"read the policy {policy}"):
         text = read_regular_text(Path(policy))
-    except OSError as error:
-        raise ConfigError(f"cannot read the policy {policy}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"cannot read the policy {policy}: it is not UTF-8") from None
     read_policy(text, policy)
     return text
 

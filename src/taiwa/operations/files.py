@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from taiwa.kernel.attachments import MAX_BYTES, Attachment, AttachmentSource, open_file, read_attachments
-from taiwa.kernel.errors import InputError
+from taiwa.kernel.errors import InputError, file_errors
 from taiwa.kernel.serialization import Json
 
 MAX_FILE_BYTES = 256 << 20
@@ -94,14 +94,12 @@ def write_file(path: Path, text: str, *, private: bool = False) -> None:
     Raises:
         InputError: it cannot be written.
     """
-    try:
+    with file_errors(f"write {path}", InputError):
         if private:
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
             if path.is_file():  # not a terminal or a pipe
                 path.chmod(0o600)
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
 TEXT_OF = frozenset({"pdf", "docx", "html"})

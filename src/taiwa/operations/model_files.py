@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from taiwa.kernel.errors import ConfigError, InputError
+from taiwa.kernel.errors import ConfigError, InputError, file_errors
 from taiwa.models.weights.fetch import PART, FetchEvent, Listener, fetch
 from taiwa.models.weights.model_files import (
     FIRST_MODEL,
@@ -152,10 +152,8 @@ def remove_files(paths: tuple[Path, ...]) -> None:
         ConfigError: one cannot be deleted.
     """
     for path in paths:
-        try:
+        with file_errors(f"remove {path}"):
             path.unlink(missing_ok=True)
-        except OSError as error:
-            raise ConfigError(f"cannot remove {path} ({error.strerror})") from None
 
 
 __all__ = [

@@ -14,7 +14,7 @@ from taiwa.flows.ask.types import (
     learn_from_feedback,
 )
 from taiwa.kernel.attachments import read_regular_text
-from taiwa.kernel.errors import ConfigError, CorruptError, InputError
+from taiwa.kernel.errors import ConfigError, CorruptError, InputError, file_errors
 from taiwa.kernel.serialization import Json, record, restore
 from taiwa.kernel.wording import Wording
 from taiwa.store import Store
@@ -39,12 +39,8 @@ def load_profile(path: Path) -> UserProfile:
     Raises:
         ConfigError: the file cannot be read, or a value is invalid.
     """
-    try:
+    with file_errors(f"read {path}"):
         text = read_regular_text(path)
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 at byte {error.start:,}") from None
     return read_profile(text, str(path))
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.extras import missing_extra, require_posix
 from taiwa.isolation import environment_without_secrets
-from taiwa.kernel.errors import ConfigError, InputError, ModelError
+from taiwa.kernel.errors import ConfigError, InputError, ModelError, file_errors
 from taiwa.models.inprocess.chat_template import CONTROL_FORM, Tokenizer, names_pattern
 from taiwa.settings import check_own
 
@@ -233,11 +233,9 @@ def runtime_folder() -> Path:
     folder = Path(own) / "taiwa" / "loaded"
     if len(str(folder)) > MAX_SOCKET_FOLDER:  # the address of a socket has 108 bytes at most
         folder = Path(gettempdir()) / f"taiwa-{os.getuid()}"
-    try:
+    with file_errors(f"keep a model loaded in {folder}"):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_own(folder)
-    except OSError as error:
-        raise ConfigError(f"a model cannot be kept loaded: {folder}: {error.strerror}") from None
     return folder
 
 

@@ -15,7 +15,7 @@ from typing import BinaryIO, Literal, TypeAlias
 
 from taiwa.extras import require_posix
 from taiwa.kernel.attachments import open_regular
-from taiwa.kernel.errors import ConfigError
+from taiwa.kernel.errors import ConfigError, file_errors
 from taiwa.models.weights.model_files import ModelFile, format_size, models_folder
 from taiwa.models.weights.sources import CHUNK, Source, SourceError
 
@@ -54,7 +54,7 @@ def fetch(file: ModelFile, sources: Sequence[Source], listener: Listener, *, rep
         ConfigError: no source gives the file, it cannot be written, or another file has its name.
     """
     path = models_folder() / file.file
-    try:
+    with file_errors(f"write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with _locked(path.with_name(path.name + PART), listener) as part:
             if path.exists():
@@ -69,8 +69,6 @@ def fetch(file: ModelFile, sources: Sequence[Source], listener: Listener, *, rep
             os.fsync(part.fileno())
             Path(part.name).replace(path)
             return path, label
-    except OSError as error:
-        raise ConfigError(f"cannot write {path} ({error.strerror or error})") from None
 
 
 def hash_file(path: Path) -> str:
