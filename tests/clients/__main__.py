@@ -26,7 +26,7 @@ QUIET = {
 
 @dataclass(frozen=True)
 class Client:
-    """A client: what is installed, from PyPI for a Python program and else from npm, and the program that uses it."""
+    """A client: what is installed, from npm if it has a scope or its program is not in Python, and the program that uses it."""
 
     requirements: str
     program: str
@@ -35,12 +35,14 @@ class Client:
     def install(self, folder: Path) -> list[str]:
         """Install it, and return the command of its program."""
         program = str(PROGRAMS / self.program)
-        if program.endswith(".py"):
+        if not self.requirements.startswith("@") and program.endswith(".py"):
             venv.create(folder, with_pip=True)
             python = str(folder / "bin" / "python")
             _run([python, "-m", "pip", "install", "--quiet", *self.requirements.split()], folder)
             return [python, program]
         _run(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", *self.requirements.split()], folder)
+        if program.endswith(".py"):
+            return [sys.executable, program]
         bins = folder / "node_modules" / ".bin"
         return [str(bins / "node"), str(bins / "promptfoo"), "eval", "--no-cache", "--no-write", "--config", program]
 
@@ -55,6 +57,7 @@ CLIENTS = {
     "fastmcp": Client("fastmcp==4.2.3", "fastmcp_client.py"),
     "haystack": Client("haystack-ai==3.4.1", "haystack_pipeline.py"),
     "dspy": Client("dspy==3.4.1", "dspy_modules.py"),
+    "codex": Client("@openai/codex@0.171.0", "codex.py"),
     "promptfoo": Client("promptfoo@0.123.1 node@22.22.0", "promptfoo.yaml"),
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import cast
 
 from taiwa.kernel.approval import ApprovalRequest
 from taiwa.kernel.messages import Message, Part, Text, TextDelta, ThinkingDelta, ToolCall, ToolResult
-from taiwa.kernel.serialization import Json, item_at, items_at, to_json
+from taiwa.kernel.serialization import Json, item_at, items_at, text_at, to_json
 from taiwa.server.http_responses import ApiError, invalid
 from taiwa.server.request import Fields
 from taiwa.server.runs import RunEvent
@@ -149,9 +149,12 @@ def call_item(call: ToolCall, name: str) -> dict[str, Json]:
 
 def _called(call: ToolCall, name: str, tools: Sequence[Json]) -> Json:
     """Write a tool call, with the namespace that its function has in the tools of the request."""
-    for space in (str(item_at(tool, "name")) for tool in tools if item_at(tool, "type") == NAMESPACE):
-        if call.name.startswith(name_in(space, "")):
-            return {**call_item(call, name), "name": call.name.removeprefix(name_in(space, "")), NAMESPACE: space}
+    spaces = [tool for tool in tools if item_at(tool, "type") == NAMESPACE]
+    for space, function in (
+        (text_at(tool, "name"), text_at(each, "name")) for tool in spaces for each in items_at(tool, "tools")
+    ):
+        if call.name == name_in(space, function):
+            return {**call_item(call, name), "name": function, NAMESPACE: space}
     return call_item(call, name)
 
 
