@@ -152,7 +152,8 @@ class Stage:
 
     def _set_up(self, base_url: str, model: str) -> None:
         self._config.parent.mkdir(parents=True, exist_ok=True)
-        self._config.write_text(f"model: {model}\nbase_urls:\n  {model.partition(':')[0]}: {base_url}\n")
+        known = f"capabilities:\n  '{model}': {{tools: false}}\n" if model == MODEL else ""
+        self._config.write_text(f"model: {model}\nbase_urls:\n  {model.partition(':')[0]}: {base_url}\n{known}")
 
     @contextmanager
     def genuine(self) -> Generator[None]:

@@ -577,7 +577,7 @@ def prepare_turn(
     if resources is not None:
         turn = resources.reporting(turn)
         runtime_options["retriever"] = resources.retriever
-    hint: str | None = getattr(model, "tools_hint", None) if tools and not base.turns else None
+    hint: str | None = getattr(model, "tools_hint", None) if tools and not (base.app.flow or base.turns) else None
     return turn(base) if hint is None else _after_notice(hint, turn(base)), runtime_options, paid
 
 
