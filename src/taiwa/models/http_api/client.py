@@ -245,8 +245,7 @@ class Connections:
         # Loading the certificates takes as long as fifty calls; without TLS there is nothing to verify.
         tls = httpx2.create_ssl_context() if base.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         proxy = _proxy(base)
-        # The streams of asyncio cannot encrypt twice, to a proxy and through it, before Python 3.11.8.
-        network = Network() if proxy is None else None
+        network = Network() if base.scheme == "http" and proxy is None else None
         pool = httpcore2.AsyncConnectionPool(tls, proxy, keepalive_expiry=KEPT_SECONDS, network_backend=network)
         self._open = partial(pool.create_connection, _wire_url(httpx2.URL(f"{base}")).origin)
         self._opened: set[httpcore2.AsyncConnectionInterface] = set()

@@ -1,9 +1,8 @@
-"""TCP and TLS for httpcore2 by the streams of asyncio; those of anyio, which it has itself, cost as much as all else of a call."""
+"""TCP for httpcore2 by the streams of asyncio; those of anyio, which it has itself, cost as much as all else of a call."""
 
 import asyncio
 import builtins
 import select
-import ssl
 from asyncio.staggered import staggered_race
 from collections.abc import Iterable
 from functools import partial
@@ -17,18 +16,13 @@ STAGGER_SECONDS = 0.25
 
 
 class Network(httpcore2.AsyncNetworkBackend):
-    """The network as a running event loop of asyncio sees it."""
+    """The network as a running event loop of asyncio sees it, without TLS."""
 
     async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109  (the interface of httpcore2)
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> "Stream":
+        self, host: str, port: int, timeout: float | None = None,  # noqa: ASYNC109  (the interface of httpcore2)
+        local_address: str | None = None, socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,  # noqa: ARG002
+    ) -> "Stream":  # fmt: skip
         """Connect to the address of a host that answers first."""
-        del local_address, socket_options  # not used
         try:
             async with asyncio.timeout(timeout):
                 found = await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM)
@@ -52,10 +46,7 @@ class Stream(httpcore2.AsyncNetworkStream):
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109, ARG002
         """Return what arrives next, b"" at the end."""
-        try:
-            return await self._reader.read(max_bytes)
-        except OSError as error:
-            raise httpcore2.ReadError from error
+        return await self._reader.read(max_bytes)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Write bytes, and wait while the server takes no more."""
@@ -65,35 +56,21 @@ class Stream(httpcore2.AsyncNetworkStream):
         try:
             async with asyncio.timeout(timeout):
                 await self._writer.drain()
-        except builtins.TimeoutError as error:
-            raise httpcore2.WriteTimeout from error
         except OSError as error:
-            raise httpcore2.WriteError from error
+            timed_out = isinstance(error, builtins.TimeoutError)
+            raise (httpcore2.WriteTimeout if timed_out else httpcore2.WriteError) from error
 
     async def aclose(self) -> None:
         """Close the connection without waiting for what was not sent."""
         self._writer.close()
         self._writer.transport.abort()
 
-    async def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None  # noqa: ASYNC109
-    ) -> "Stream":  # fmt: skip
-        """Encrypt the connection."""
-        try:
-            async with asyncio.timeout(timeout):
-                await self._writer.start_tls(ssl_context, server_hostname=server_hostname)
-        except OSError as error:
-            await self.aclose()
-            kind = httpcore2.ConnectTimeout if isinstance(error, builtins.TimeoutError) else httpcore2.ConnectError
-            raise kind from error
-        return self
-
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401
         """Return what is known of the connection; `is_readable` asks the system, which knows of an end before the event loop does."""
         if info != "is_readable":
             return self._writer.get_extra_info(info)
-        socket = self._writer.get_extra_info("socket").fileno()
+        if self._writer.is_closing():
+            return True
         poll = select.poll()
-        if socket >= 0:
-            poll.register(socket, select.POLLIN)
-        return socket < 0 or bool(poll.poll(0))
+        poll.register(self._writer.get_extra_info("socket"), select.POLLIN)
+        return bool(poll.poll(0))
