@@ -437,7 +437,7 @@ class HttpModel:
         if self._key is not None:
             self.base.check_transport()
         self._lock = threading.Lock()
-        self._urls: dict[str, tuple[httpcore2.URL, bytes]] = {}
+        self._urls: dict[str, tuple[httpcore2.URL, str]] = {}
         """By path, with the header `Host`."""
         self._connections: dict[asyncio.AbstractEventLoop, Connections] = {}
         self._only_streams = False
@@ -724,7 +724,7 @@ class HttpModel:
         known = self._urls.get(call.path)
         if known is None:
             parsed = httpx2.URL(self.base.join(call.path))
-            known = self._urls[call.path] = _wire_url(parsed), parsed.netloc
+            known = self._urls[call.path] = _wire_url(parsed), parsed.netloc.decode()
         url, host = known
         length = [("Content-Length", str(len(call.body)))] if call.body else []
         headers = [("Host", host), *HEADERS, *own, *length]

@@ -26,7 +26,7 @@ class Network(httpcore2.AsyncNetworkBackend):
         try:
             async with asyncio.timeout(timeout):
                 found = await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM)
-                tries = [partial(asyncio.open_connection, address[0], port) for *_, address in found]
+                tries = [partial(asyncio.open_connection, str(address[0]), port) for *_, address in found]
                 opened, _, faults = await staggered_race(tries, STAGGER_SECONDS)
         except builtins.TimeoutError as error:
             raise httpcore2.ConnectTimeout from error
