@@ -563,6 +563,14 @@ def test_a_session_with_a_type_answers_with_its_values_and_yields_what_is_certai
     assert second.value == Order("tea", 3)
 
 
+@dataclass
+class Priced:
+    """A price and a number."""
+
+    of: Decimal
+    n: int
+
+
 class Counted(BaseModel):
     """A type whose JSON is not of the type."""
 
@@ -592,6 +600,36 @@ def test_the_value_of_a_turn_is_read_from_the_answer_and_not_from_its_json(front
 
     assert turn.value == Counted.model_construct(cups=2)
     assert turn.reply.value == {"cups": 2, "litres": 0.5}
+
+
+@pytest.mark.parametrize(
+    "reply", ['{"of": 1.10, "n": 3.0}', '{"answer": {"of": 1.10, "n": 3}, "delta": {"note": "x"}}']
+)
+def test_the_price_of_a_typed_turn_has_its_digits(reply: str, tmp_path: Path) -> None:
+    front = "state: { note: str }\nreply: json\n" if "delta" in reply else ""
+    app = load_text(f"---\ntaiwa: 1\n{front}---\nPrice.\n", "price.md", "price")
+    store = tmp_path / "a.db"
+
+    with taiwa.open(app, model=scripted_model(reply), store=store, session="s", schema=Priced) as session:
+        turn = session.say("How much?")
+
+    assert (str(turn.value.of), turn.value.n) == ("1.10", 3)
+    assert turn.reply.value == {"of": "1.10", "n": 3}
+    with taiwa.open(model=scripted_model(), store=store, session="s") as again:
+        assert again.messages[-1].text == turn.text
+        assert [node.difference for node in again.replay()] == ["", ""]
+
+
+def test_a_reply_is_not_read_by_the_type_of_another_session() -> None:
+    app = load_text("---\ntaiwa: 1\n---\nCount.\n", "count.md", "count")
+    schemas = (Counted, OutputType(Counted).json_schema)
+
+    typed, plain = (
+        taiwa.open(app, model=scripted_model('{"cups": 1}'), store=":memory:", schema=each).say("One cup")
+        for each in schemas
+    )
+
+    assert (typed.reply.value, plain.reply.value) == ({"cups": 2, "litres": 0.5}, {"cups": 1})
 
 
 def test_the_type_of_a_session_is_that_of_its_values() -> None:

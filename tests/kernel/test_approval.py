@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,7 +14,7 @@ from taiwa.kernel.errors import ApprovalRequiredError, ConfigError, InputError, 
 from taiwa.kernel.execution import Entry, Journal
 from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.runtime import Runtime
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, read_exact_json
 from tests.kernel.fakes import Drive, call
 
 
@@ -64,6 +64,12 @@ def test_a_call_that_needs_approval_is_made_only_if_it_is_approved(drive: Drive,
     assert refused.value.code == "not_approved"
     assert tool.called == [{"file": "a"}]
     assert asked[0] == ApprovalRequest("delete", {"file": "a"}, "Delete a file.")
+
+
+def test_the_call_to_approve_is_shown_with_its_digits() -> None:
+    arguments = cast("dict[str, Json]", read_exact_json('{"amount": 12345678901234567890.10}'))
+
+    assert str(ApprovalRequest("pay", arguments)) == 'pay({"amount": 12345678901234567890.10})'
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,5 +1,7 @@
 """The tools of the cases of `calls.yaml`."""
 
+from decimal import Decimal
+
 from taiwa import tool
 
 
@@ -7,6 +9,12 @@ from taiwa import tool
 def add(one: int, two: int = 1) -> int:
     """Add numbers."""
     return one + two
+
+
+@tool
+def price(of: Decimal) -> str:
+    """Say a price as it was written."""
+    return str(of)
 
 
 @tool

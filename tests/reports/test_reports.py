@@ -85,7 +85,7 @@ def test_a_call_is_made_as_models_and_relays_write_it(
     model = f"{model_server.model}?wire={case.get('wire', 'chat')}"
     model_server(raw(head(), *lines), "Done.", capabilities={model: {"tools": case.get("declared", True)}})
 
-    tools = (f"{HERE / 'report_tools.py'}:{name}" for name in ("add", "now"))
+    tools = (f"{HERE / 'report_tools.py'}:{name}" for name in ("add", "now", "price"))
     taiwa("say", "?", "-m", model, *chain.from_iterable(("--tool", each) for each in tools))
 
     assert results(model_server.requests[1]["messages"], declared=case.get("declared", True)) == case["results"]

@@ -14,9 +14,10 @@ from taiwa.conversation.state import shorten_delta
 from taiwa.conversation.turn_prompt import DELTA_LINE, ENVIRONMENT
 from taiwa.kernel.effects import HideOutput, Watcher, WatchResult
 from taiwa.kernel.errors import InputError, OutputValidationError
-from taiwa.kernel.serialization import Json, digest, value
+from taiwa.kernel.serialization import Json, digest, exact_json, value
 from taiwa.kernel.text import whole_characters
 from taiwa.structured import OutputType, ParseResult, PartialParser
+from taiwa.structured.validators import FieldsValidator
 
 DECORATION = "*_`~#>"
 """Markdown that models put around a delta line."""
@@ -181,7 +182,7 @@ class MemberWatcher:
 
 @cache
 def _any_object() -> OutputType[dict[str, Json]]:
-    return OutputType(dict[str, Any])
+    return OutputType(FieldsValidator(dict[str, Any]))
 
 
 NOTES_LINE = re.compile(r"^\[Notes: \{.*\}\]\s*$\n?", re.MULTILINE)
@@ -212,14 +213,18 @@ class ParsedReply:
     written: str = ""
 
 
-@lru_cache(maxsize=16)
 def parse_reply(app: App, text: str, layout: ReplyLayout | None = None) -> ParsedReply:
     """Parse a reply into answer and state delta by its layout, which is that of a model without schemas unless one is given.
 
     A reply without a delta changes nothing, unless a field is required. Cached, because the watcher of a reply parses it at its
     end, and the turn does so again.
     """
-    layout = layout or app.layout()
+    return _parse_reply(app, app.code_type, text, layout or app.layout())
+
+
+@lru_cache(maxsize=16)
+def _parse_reply(app: App, _code_type: OutputType[Any] | None, text: str, layout: ReplyLayout) -> ParsedReply:
+    """Parse a reply; equal apps may have other types of code."""
     if app.output_type is not None:
         if layout == "json" and app.model_fields:
             return _parse_typed_reply(app, app.output_type, text)
@@ -287,7 +292,7 @@ def _parse_typed_reply(app: App, output_type: OutputType[Json], text: str) -> Pa
         result = _any_object().parse(text)
     except OutputValidationError as error:
         return ParsedReply(whole_characters(text), None, error.diagnostics or (error.message,))
-    typed = parse_typed(output_type, json.dumps(result.value.get("answer"), ensure_ascii=False))
+    typed = parse_typed(output_type, exact_json(result.value.get("answer"), allow_nan=True))
     if typed.delta is None:
         return replace(typed, problems=tuple(f"$.answer{line.removeprefix('$')}" for line in typed.problems))
     parsed = _with_delta(app, typed.answer, result.value.get("delta"), needs_delta=True)

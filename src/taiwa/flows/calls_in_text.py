@@ -16,13 +16,13 @@ from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar
 from warnings import catch_warnings
 
 from taiwa.json_schema import is_object, types
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import BLOCKS, Chunk, Message, StreamEnd, TextDelta, ToolCall, ToolSpec, source_texts
-from taiwa.kernel.serialization import Json, refuse_constant
+from taiwa.kernel.serialization import Json, exact_json, read_exact_json, read_fraction
 from taiwa.structured import OutputType
 from taiwa.structured.lenient_parser import try_value
 from taiwa.structured.lenient_scanner import ParseHints, WorkBudget, WorkLimitError
@@ -307,7 +307,7 @@ class CallsInText:
         written = self._text[start : self._at]
         for each in (written, written[1:-1]):  # the chat template of Qwen2.5-Coder shows a call in two pairs of braces
             with suppress(json.JSONDecodeError):
-                return cast("Json", json.loads(each, parse_constant=refuse_constant))
+                return read_exact_json(each)
         read = None
         if not is_plain and self._text[start] in "{[":
             with suppress(WorkLimitError):
@@ -371,7 +371,7 @@ class CallsInText:
     def _of_python(self, written: str) -> list[ToolCall]:
         """Read a call, or a list of calls, in the syntax of Python, with constants by name."""
         with catch_warnings(action="ignore"):  # of escapes in strings
-            tree = ast.parse(written, mode="eval").body  # only read, never evaluated
+            tree = _ExactNumbers(written).visit(ast.parse(written, mode="eval").body)  # only read, never evaluated
         calls: list[ToolCall] = []
         for node in tree.elts if isinstance(tree, ast.List) else [tree]:
             call = node.args[0] if isinstance(node, ast.Call) and len(node.args) == 1 else node  # as in `print(call())`
@@ -382,10 +382,23 @@ class CallsInText:
         return calls
 
 
+class _ExactNumbers(ast.NodeTransformer):
+    def __init__(self, written: str) -> None:
+        self._written = written
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, (ast.Constant, ast.UnaryOp)):
+            with suppress(ValueError):
+                if isinstance(ast.literal_eval(node), float):
+                    number = str(ast.get_source_segment(self._written, node))
+                    return ast.Constant(read_fraction("".join(number.split()).replace("_", "")))
+        return self.generic_visit(node)
+
+
 def _call(tool: ToolSpec, arguments: Json) -> ToolCall:
     """Make a call; raise ValueError unless its arguments have the names that the tool requires, and no others."""
     if isinstance(arguments, str):
-        arguments = cast("Json", json.loads(arguments, parse_constant=refuse_constant))
+        arguments = read_exact_json(arguments)
     schema = tool.parameters
     properties, required = schema.get("properties"), schema.get("required")
     known = set(properties) if isinstance(properties, dict) else set[str]()
@@ -399,4 +412,4 @@ def _call(tool: ToolSpec, arguments: Json) -> ToolCall:
         or not (arguments.keys() <= known or schema.get("additionalProperties") not in (None, False))
     ):
         raise ValueError
-    return ToolCall(tool.name, json.dumps(arguments, ensure_ascii=False))
+    return ToolCall(tool.name, exact_json(arguments))

@@ -1,12 +1,11 @@
 """Approval of tool calls: which calls need it, who decides, and what follows."""
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from taiwa.kernel.errors import ApprovalRequiredError, InputError, ToolError, describe
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, exact_json
 from taiwa.kernel.text import truncate
 
 MAX_SHOWN_CHARS = 200
@@ -25,7 +24,7 @@ class ApprovalRequest:
     """What the tool does, in its own words; text of third parties for a tool of an MCP server."""
 
     def __str__(self) -> str:
-        return f"{self.name}({json.dumps(dict(self.arguments), ensure_ascii=False)})"
+        return f"{self.name}({exact_json(dict(self.arguments), allow_nan=True)})"
 
 
 Decision: TypeAlias = bool | None

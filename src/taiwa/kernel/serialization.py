@@ -14,6 +14,7 @@ from functools import cache, lru_cache, partial
 from hashlib import blake2b
 from json import encoder as json_encoder
 from json.encoder import encode_basestring
+from math import isfinite
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import (
@@ -478,6 +479,64 @@ def parse_json(text: str | bytes) -> Json:
 def refuse_constant(word: str) -> NoReturn:
     """Refuse NaN and infinities, which `json` accepts but JSON does not have; for `parse_constant`."""
     raise ValueError(f"{word} is not JSON")
+
+
+FLOAT_DIGITS = 15
+
+
+class Digits(float):
+    """A fraction with the text that it was written as, because a float has fewer digits or no zero at the end."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> "Digits":
+        """Return the fraction of a text."""
+        fraction = super().__new__(cls, text)
+        fraction.text = text
+        return fraction
+
+
+def read_fraction(text: str) -> float:
+    """Return a fraction of JSON, with its text if a float loses digits of it."""
+    loses = len(text) > FLOAT_DIGITS or (text[-1] == "0" and "e" not in text.lower())
+    return Digits(text) if loses else float(text)
+
+
+def read_exact_json(text: str) -> Json:
+    """Read JSON with the digits of its fractions; NaN and infinities are none.
+
+    Raises:
+        ValueError: the text is not JSON.
+    """
+    return cast("Json", json.loads(text, parse_float=read_fraction, parse_constant=refuse_constant))
+
+
+def has_digits(data: Json) -> bool:
+    """Whether data has a fraction of which a float loses digits."""
+    if isinstance(data, (dict, list)):
+        return any(map(has_digits, data.values() if isinstance(data, dict) else data))
+    return isinstance(data, Digits)
+
+
+def exact_json(data: Json, *, allow_nan: bool = False) -> str:
+    """Write JSON with the digits of its fractions.
+
+    >>> exact_json(read_exact_json('{"price": 1.10, "of": ["tea"]}'))
+    '{"price": 1.10, "of": ["tea"]}'
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    if has_digits(data):
+        if isinstance(data, dict):
+            members = (f"{json.dumps(key, ensure_ascii=False)}: {exact_json(each)}" for key, each in data.items())
+            return f"{{{', '.join(members)}}}"
+        if isinstance(data, list):
+            return f"[{', '.join(map(exact_json, data))}]"
+        if isinstance(data, Digits) and isfinite(data):
+            return data.text
+    return json.dumps(data, ensure_ascii=False, allow_nan=allow_nan)
 
 
 def is_number(data: object) -> TypeGuard[int | float]:

@@ -10,12 +10,11 @@ from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Digits, Json, read_fraction
 from taiwa.kernel.text import whole_characters
 from taiwa.retrieval.document_access import front_matter
 from taiwa.retrieval.tables import guess_header, markdown_tables, table_text, tables_of_lines
 from taiwa.retrieval.types import Heading, ParsedDocument, UnreadableError, lines_of
-from taiwa.structured.validators import Digits, read_fraction
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import inf, nan
 from typing import cast
 
-from taiwa.kernel.serialization import Json, refuse_constant
+from taiwa.kernel.serialization import Json, read_fraction, refuse_constant
 from taiwa.kernel.text import END_TOKEN
 from taiwa.structured.lenient_scanner import (
     BARE_KEY,
@@ -34,7 +34,7 @@ from taiwa.structured.lenient_scanner import (
     UnreadableError,
     WorkBudget,
 )
-from taiwa.structured.validators import read_fraction, unique_keys
+from taiwa.structured.validators import unique_keys
 
 BRACKETS = re.compile(r"[{\[｛［]")
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?![\w.$+%-])")

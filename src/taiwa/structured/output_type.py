@@ -25,7 +25,7 @@ from typing_extensions import TypedDict
 
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.messages import JsonSchema
-from taiwa.kernel.serialization import Json, parse_json
+from taiwa.kernel.serialization import Json, exact_json, parse_json, read_fraction
 from taiwa.structured import ir
 from taiwa.structured.from_json_schema import type_ir_from_schema
 from taiwa.structured.ir import AnyNode, ObjectNode, Property, TypeIR, literal, members
@@ -69,7 +69,6 @@ from taiwa.structured.validators import (
     node_at,
     not_json,
     pointer,
-    read_fraction,
     value_at,
     with_bases_resolved,
 )
@@ -402,7 +401,7 @@ def _value(output_type: OutputType[T], data: Json) -> T:
     if depth_of(data, MAX_DEPTH) > MAX_DEPTH:
         raise InvalidValueError((ValidationIssue((), f"nested deeper than {MAX_DEPTH}", "validator"),))
     try:
-        raw = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        raw = exact_json(data).encode()
     except ValueError:
         raise InvalidValueError(tuple(ValidationIssue(*problem, "validator") for problem in not_json(data))) from None
     return _from_json(output_type, raw, data)

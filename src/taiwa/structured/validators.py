@@ -34,7 +34,7 @@ from typing_extensions import TypedDict
 
 from taiwa.kernel.errors import InputError, TaiwaError
 from taiwa.kernel.errors import describe as describe_object
-from taiwa.kernel.serialization import Json, is_number
+from taiwa.kernel.serialization import Digits, Json, is_number, read_fraction
 from taiwa.kernel.text import SURROGATE, truncate
 from taiwa.kernel.wording import Wording
 from taiwa.structured import ir
@@ -211,25 +211,6 @@ def _refuse_calls(part: object) -> None:
             _refuse_calls(inner)
 
 
-class Digits(float):
-    """A fraction with the text that it was written as, because a float has fewer digits or no zero at the end."""
-
-    __slots__ = ("text",)
-    text: str
-
-    def __new__(cls, text: str) -> "Digits":
-        """Return the fraction of a text."""
-        fraction = super().__new__(cls, text)
-        fraction.text = text
-        return fraction
-
-
-def read_fraction(text: str) -> float:
-    """Return a fraction of JSON, with its text if a float loses digits of it."""
-    loses = len(text) > FLOAT_DIGITS or (text[-1] == "0" and "e" not in text.lower())
-    return Digits(text) if loses else float(text)
-
-
 class _Text(str):
     """The text of a fraction in the place of the fraction."""
 
@@ -290,7 +271,6 @@ def _whole(number: object) -> int | None:
     return int(exact) if is_whole else None
 
 
-FLOAT_DIGITS = 15
 MOST_DIGITS = 400
 """Digits of an integer that is written with an exponent."""
 MOST_TRIES = 3
@@ -341,6 +321,11 @@ class PydanticValidator(Generic[T]):
 
     def from_data(self, data: Json, text: bytes) -> T:
         """Validate the data of a JSON text; a decimal has the digits of its fraction."""
+        found = self._with_digits(data)
+        return self.read(text)[0] if found is None else found[0]
+
+    def _with_digits(self, data: Json) -> tuple[T, Json] | None:
+        """Return the value of data, and the data with the text of each decimal; None if that needs no texts, or is not valid."""
         root = [_with_texts(data)] if self._has_decimals else []
         for _ in range(MOST_TRIES if root else 0):  # texts become decimals; elsewhere they are numbers again
             try:
@@ -348,7 +333,7 @@ class PydanticValidator(Generic[T]):
                 plain = [self.adapter.dump_python(value, by_alias=True)]
                 issues = [(*place, "") for place in _texts(root, plain)]
                 if not issues:
-                    return value
+                    return value, root[0]
             except InvalidValueError as error:
                 issues = [(*_at(root, issue.path), issue.code) for issue in error.issues]
             changes = False
@@ -358,7 +343,7 @@ class PydanticValidator(Generic[T]):
                     holder[key], changes = float(holder[key]) if whole is None else whole, True
             if not changes:
                 break
-        return self.read(text)[0]
+        return None
 
     def read(self, text: bytes) -> tuple[T, bytes]:
         """Validate JSON text in UTF-8; return the value, and the text with `3` where it has `3.0` for an integer."""
@@ -390,13 +375,17 @@ class FieldsValidator(PydanticValidator[Json]):
     """Validates like `PydanticValidator`, but the value is the plain JSON."""
 
     def from_json(self, text: bytes) -> Json:
-        """Validate JSON text in UTF-8."""
-        _, text = super().read(text)
-        return cast("Json", json.loads(text))
+        """Validate JSON text in UTF-8; a decimal is its text."""
+        with suppress(ValueError, RecursionError):
+            return self.from_data(json.loads(text, parse_float=read_fraction), text)
+        return cast("Json", json.loads(self.read(text)[1]))
 
-    def from_data(self, data: Json, text: bytes) -> Json:  # noqa: ARG002  (plain JSON has floats)
+    def from_data(self, data: Json, text: bytes) -> Json:
         """Validate the data of a JSON text."""
-        return self.from_json(text)
+        found = self._with_digits(data)
+        if found is not None:
+            return found[1]
+        return cast("Json", json.loads(self.read(text)[1], parse_float=read_fraction))
 
     def dump(self, value: object) -> Json:
         """Return plain JSON unchanged if it is valid."""
@@ -419,6 +408,10 @@ class JsonSchemaValidator(FieldsValidator):
         self.schema = dict(schema) if "$schema" in schema else from_openapi(schema)
         self._text = json.dumps(self.schema)
         ask({"schema": self._text})
+
+    def from_data(self, data: Json, text: bytes) -> Json:  # noqa: ARG002  (the signature of the class)
+        """Validate the data of a JSON text."""
+        return self.from_json(text)
 
     def from_json(self, text: bytes) -> Json:
         """Validate JSON text in UTF-8.

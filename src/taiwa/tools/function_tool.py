@@ -121,11 +121,11 @@ class FunctionTool(Generic[P, R]):
         """
         if self._isolated is False:
             return self.call_in_place(arguments)
-        self._check(arguments)  # checked before a process is started
+        plain, _ = self._check(arguments)  # checked before a process is started
         if self._worker is None:
             self._worker = self._start_worker()
         if self._worker is not None:
-            return self._worker.call(arguments)
+            return self._worker.call(plain)
         name = self.spec.name
         # A thread cannot be killed: a late call continues in the background, and a call that never releases the GIL is not
         # even detected as late.
@@ -141,7 +141,7 @@ class FunctionTool(Generic[P, R]):
         Raises:
             ToolError: as `call` does.
         """
-        values = self._check(arguments)
+        _, values = self._check(arguments)
         call: Callable[..., R] = self.function
         try:
             result = self._result(call(**values, **self.fixed))
@@ -174,14 +174,15 @@ class FunctionTool(Generic[P, R]):
                 raise
             return None
 
-    def _check(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
+    def _check(self, arguments: Mapping[str, Json]) -> tuple[dict[str, Json], dict[str, Any]]:
+        """Return the arguments as JSON, in which a decimal is its text, and as values."""
         if json_size(arguments, MAX_ARGUMENT_CHARS) > MAX_ARGUMENT_CHARS:
             hint = f"at most {MAX_ARGUMENT_CHARS:,} characters and {MAX_ARGUMENT_DEPTH} levels"
             raise ToolError("the arguments are too long or nested too deeply", code="too_long", hint=hint)
         try:
             # Strict function calling sends null for an omitted parameter, and models write numbers and lists as strings.
             checked = self._arguments.validate(self._arguments.repair(dict(arguments)))
-            return {name: self._parameters[name].validate(part) for name, part in checked.items()}
+            return checked, {name: self._parameters[name].validate(part) for name, part in checked.items()}
         except OutputValidationError as error:
             message = "; ".join(error.diagnostics or (error.message,))
             hint = f"parameters: {', '.join(self._parameters) or 'none'}"
@@ -236,7 +237,7 @@ class AsyncFunctionTool(FunctionTool[P, R]):
         """
         import asyncio  # imported here, because a command that needs no event loop should not load asyncio
 
-        values = self._check(arguments)
+        _, values = self._check(arguments)
         call: Callable[..., Any] = self.function
         bound = asyncio.timeout(self._seconds)
         try:

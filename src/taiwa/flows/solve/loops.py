@@ -78,9 +78,10 @@ from taiwa.kernel.messages import (
     system,
     user,
 )
-from taiwa.kernel.serialization import Json, refuse_constant
+from taiwa.kernel.serialization import Json, read_exact_json
 from taiwa.kernel.text import estimate_tokens
 from taiwa.structured import OutputType, ParseOptions
+from taiwa.structured.validators import FieldsValidator
 
 TRANSCRIPT_CODES = ("call", "result", "stop", "cue")
 """The codes of notices whose text belongs to the transcript."""
@@ -705,9 +706,9 @@ def _arguments(text: str, spec: ToolSpec) -> dict[str, Json]:
     expected = describe_input(spec)
     hint = f"give a JSON object: {expected if expected.startswith('{') else '{' + json.dumps(expected) + ': …}'}"
     try:
-        data = cast("Json", json.loads(text or "{}", parse_constant=refuse_constant))
+        data = read_exact_json(text or "{}")
         if isinstance(data, str):  # some relays write the arguments as JSON twice
-            data = cast("Json", json.loads(data, parse_constant=refuse_constant))
+            data = read_exact_json(data)
         if isinstance(data, dict):
             return data
         problem = "are not a JSON object"
@@ -715,7 +716,8 @@ def _arguments(text: str, spec: ToolSpec) -> dict[str, Json]:
         where = f"{bad.msg} at line {bad.lineno} column {bad.colno}" if isinstance(bad, json.JSONDecodeError) else bad
         problem = f"are not JSON: {where}"
     try:  # in a fence, as Python writes them, or with a bracket too many
-        return OutputType(dict[str, Any]).parse(text, ParseOptions(guess=False)).value
+        found = OutputType(FieldsValidator(dict[str, Any])).parse(text, ParseOptions(guess=False)).value
+        return cast("dict[str, Json]", found)
     except OutputValidationError:
         raise ToolError(f"the arguments {problem}", code="bad_arguments", hint=hint) from None
 

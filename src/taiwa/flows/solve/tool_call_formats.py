@@ -6,16 +6,15 @@ out. A call counts only outside code blocks and inline code, and where its forma
 skipped and never scanned. Calls in the protocol of a provider are assembled in `taiwa.models.http_api.stream_decoder`.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import ClassVar, Literal, Protocol, TypeAlias, cast
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from taiwa.kernel.errors import InputError, ToolError
 from taiwa.kernel.messages import ToolSpec
-from taiwa.kernel.serialization import Json, refuse_constant, value
+from taiwa.kernel.serialization import Json, read_exact_json, value
 
 MAX_INPUT_CHARS = 1_000
 
@@ -865,7 +864,7 @@ def parse_arguments(spec: ToolSpec, text: str, write_call: Callable[[str, str], 
     """
     properties, required = _properties(spec), _required(spec)
     try:
-        data: Json = cast("Json", json.loads(text, parse_constant=refuse_constant))
+        data = read_exact_json(text)
     except (ValueError, RecursionError):
         data = None
     if isinstance(data, dict) and (len(required) != 1 or required[0] in data):
