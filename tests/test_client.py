@@ -615,7 +615,7 @@ def test_the_price_of_a_typed_turn_has_its_digits(reply: str, tmp_path: Path) ->
 
     assert (str(turn.value.of), turn.value.n) == ("1.10", 3)
     assert turn.reply.value == {"of": "1.10", "n": 3}
-    with taiwa.open(model=scripted_model(), store=store, session="s") as again:
+    with taiwa.open(model=scripted_model(), store=store, session="s", schema=Priced) as again:
         assert again.messages[-1].text == turn.text
         assert [node.difference for node in again.replay()] == ["", ""]
 
