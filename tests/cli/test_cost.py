@@ -24,6 +24,16 @@ def test_nothing_was_spent_yet(taiwa: Taiwa) -> None:
     assert taiwa.ok("cost", "--json").json == []
 
 
+def test_the_cost_of_one_conversation_is_shown(taiwa: Taiwa, model_server: ModelServer) -> None:
+    model_server(delta("a"), delta("b"), prices=PRICES)
+    taiwa.ok("say", "-s", "one", "Hi")
+    taiwa.ok("say", "-s", "two", "Hi")
+
+    assert [row["session"] for row in taiwa.ok("cost", "one", "--json").json] == ["one"]
+    assert "cannot be grouped by day" in taiwa("cost", "one", "--by", "day").err
+    assert "'three' not found" in taiwa("cost", "three").err
+
+
 def test_a_call_costs_what_its_tokens_cost(taiwa: Taiwa, model_server: ModelServer) -> None:
     model_server(delta("a"), prices=PRICES)
 

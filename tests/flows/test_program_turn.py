@@ -103,7 +103,7 @@ def test_what_a_program_shows_streams_as_it_is_written_and_begins_its_reply(
         reply = yield from show(perform(DefaultTurn(answer)))
         return replace(reply, text=f"{reply.text}!")
 
-    model = scripted_model("No.", "The old town first.", "Then the castle.", 'To the port.\n@@delta\n{"cost": 3}')
+    model = scripted_model("No.", "The old town first.\n", "Then the castle.\n\n", 'To the port.\n@@delta\n{"cost": 3}')
     session = open_session(app("state: { cost: int }\nreply: text+delta\n"), model)
 
     streamed = [list(session.stream_run(guiding, text)) for text in ("Where to?", "1")]
@@ -120,7 +120,7 @@ def test_what_a_program_shows_streams_as_it_is_written_and_begins_its_reply(
 
 @pytest.mark.parametrize(
     ("returned", "reply"),
-    [("", " It rains. "), ("It rains.\n", " It rains. "), ("It rains. Stay.", " It rains.  Stay."), ("Stay.", " It rains. \n\nStay.")],
+    [("", " It rains. "), ("It rains.\n", " It rains. "), ("It rains. Stay.", " It rains. Stay."), ("Stay.", " It rains. \n\nStay.")],
 )  # fmt: skip
 def test_a_reply_begins_with_what_was_shown_whatever_the_program_returns(returned: str, reply: str) -> None:
     def advising(_: Conversation, text: str) -> Program[Reply]:

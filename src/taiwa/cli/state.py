@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from taiwa.flows.ask.provenance import ValueSource
     from taiwa.sessions.repository import Repository
 
+COMMANDLINE = click.core.ParameterSource.COMMANDLINE
+
 SOURCE_CHARS = 160
 """Characters of the words that a value came from."""
 
@@ -94,7 +96,22 @@ def _describe_source(source: "ValueSource") -> str:
             return part + _("the model's own words; no source holds {words}", words=words)
 
 
-@click.group(cls=Group, invoke_without_command=True)
+class OfConversation(Group):
+    """A group of commands about a conversation, whose name or revision may stand before them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read a first word that is not a command as the conversation, if nothing or a command follows."""
+        words = self.make_parser(ctx).parse_args([*args])[1]
+        following = [each for each in words[1:] if not each.startswith("-")][:1]
+        if words and words[0] not in self.commands and all(each in self.commands for each in following):
+            args = [*args[: len(args) - len(words)], "-s", *words]
+        rest = super().parse_args(ctx, args)
+        given = {name: part for name, part in ctx.params.items() if ctx.get_parameter_source(name) is COMMANDLINE}
+        ctx.default_map = dict.fromkeys(self.commands, given)  # what stands before a command holds for it
+        return rest
+
+
+@click.group(cls=OfConversation, invoke_without_command=True, subcommand_metavar="[REVISION] [COMMAND] [ARGS]...")
 @click.pass_context
 @common_options("session", "as_json", "store")
 def state(common: CommonOptions, ctx: click.Context) -> None:
@@ -102,6 +119,7 @@ def state(common: CommonOptions, ctx: click.Context) -> None:
 
     \b
     taiwa state                            the state of the latest conversation
+    taiwa state chat-1:2                   that of another one, after its second turn
     taiwa state get topics
     taiwa state set topics '["tea"]'       an edit is a node of its own, shown by why and reverted by undo
     taiwa state history topics             every value that the field had
@@ -152,14 +170,16 @@ def set_(common: CommonOptions, path: str, value: str) -> None:
 
 @state.command()
 @click.argument("path")
+@click.argument("revision", default="")
 @common_options("session", "as_json", "store")
-def history(common: CommonOptions, path: str) -> None:
+def history(common: CommonOptions, path: str, revision: str) -> None:
     """Show every value that PATH had, oldest first.
 
     \b
     taiwa state history topics
+    taiwa state history topics chat-1
     """
-    entries = values.value_history(common.repository(reading=True), path, common.session)
+    entries = values.value_history(common.repository(reading=True), path, common.place(revision))
     rows = [(each.node[:12], each.by, format_value(each.value)) for each in entries]
     none = _("{path} never had a value", path=path)
     print_rows(entries, (_("node"), _("by"), _("value")), rows, as_json=common.as_json, none=none)

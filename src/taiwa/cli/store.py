@@ -333,19 +333,27 @@ def _confirm(what: str, *, yes: bool) -> None:
 
 
 @click.command()
-@click.option("--by", type=click.Choice(AXES), default="model", show_default=True, help="Group by this.")
+@click.argument("name", required=False, default="", shell_complete=complete_session)
+@click.option("--by", type=click.Choice(AXES), help="Group by this.  [default: model]")
 @click.option("--caller", default="", metavar="NAME", help="Sum the cost of this caller of `taiwa serve`.")
 @common_options("as_json", "store")
-def cost(common: CommonOptions, by: "Axis", caller: str) -> None:
-    """Sum the cost of all turns, including failed ones. Unknown costs are shown as unknown, never as zero.
+def cost(common: CommonOptions, name: str, by: "Axis | None", caller: str) -> None:
+    """Sum the cost of all turns, or of the conversation NAME, including failed ones. Unknown costs are shown as unknown, never as zero.
 
     \b
     taiwa cost
+    taiwa cost chat-1
     taiwa cost --by day --json
     taiwa cost --caller ann --by day
     taiwa cost --by owner          the bills of all callers of a server
     """
-    lines = common.repository(reading=True).store.owned_by(caller).costs(by)
+    if name and by not in (None, "session"):
+        raise InputError(f"the cost of {name} cannot be grouped by {by}; leave out --by, or NAME")
+    by = "session" if name else by or "model"
+    store = common.repository(reading=True).store.owned_by(caller)
+    if name:
+        store.refs.tip(name)
+    lines = [line for line in store.costs(by) if not name or line.name == name]
     if common.as_json:
         print_result(CostResult(by, tuple(lines)))
         return

@@ -19,7 +19,7 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import CallTool, Complete, Effect, HideOutput, Notify, Program, Step, perform, program_with
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError, describe
 from taiwa.kernel.messages import Found, Message, Notice, Passage, Response, TextDelta, ToolResult, assistant, user
-from taiwa.kernel.serialization import Json, item_at, items_at, text_at
+from taiwa.kernel.serialization import Json, exact_json, item_at, items_at, text_at
 from taiwa.kernel.serialization import value as value_class
 from taiwa.plugins import FAILURES, one_line
 
@@ -135,7 +135,8 @@ def run_turn(
             is_part = is_part and not answers  # what stands before an answered question was part of that turn
             is_shown = shows or is_part
             if is_part and written:
-                yield Notify(TextDelta(PARAGRAPH))
+                written.append(_behind("".join(written), PARAGRAPH))
+                yield Notify(TextDelta(written[-1]))
             if not isinstance(effect, DefaultTurn):
                 answer = yield from perform(effect) if is_shown else program_with(_hidden, perform(effect))
                 if is_part and isinstance(effect, Complete):
@@ -166,7 +167,7 @@ def run_turn(
         else:
             reply = read_result(start.app, result)
         if written:
-            reply, rest = _behind(PARAGRAPH.join(written), reply)
+            reply, rest = _with_shown("".join(written), reply)
             if rest:
                 yield Notify(TextDelta(rest))
         if calls:
@@ -196,13 +197,18 @@ def _text_of(effect: Complete, answer: Response) -> str:
     return watcher.feed(answer.text).show + watcher.close().show
 
 
-def _behind(shown: str, reply: Reply) -> tuple[Reply, str]:
+def _with_shown(shown: str, reply: Reply) -> tuple[Reply, str]:
     """Return a reply that begins with what was shown, and its rest."""
     said, head = reply.text.strip(), shown.strip()
-    if said.startswith(head):
-        return replace(reply, text=shown + said[len(head) :]), said[len(head) :]
-    rest = f"{PARAGRAPH}{said}" if said else ""
+    rest = said[len(head) :] if said.startswith(head) else f"{PARAGRAPH}{said}" if said else ""
+    rest = _behind(shown, rest)
     return replace(reply, text=shown + rest), rest
+
+
+def _behind(shown: str, text: str) -> str:
+    """Return a text without the white space at its beginning with which what was shown ends."""
+    space = shown[len(shown.rstrip()) :]
+    return next((text[size:] for size in range(len(space), 0, -1) if text.startswith(space[-size:])), text)
 
 
 def _hidden(effect: Effect[Any]) -> Effect[Any]:
@@ -269,7 +275,7 @@ def _until_question(
             if isinstance(answer, Found):
                 passages += answer.passages
             elif isinstance(effect, CallTool):
-                written = json.dumps(dict(effect.arguments), ensure_ascii=False)
+                written = exact_json(dict(effect.arguments), allow_nan=True)
                 failed = ToolResult("", effect.name, error=str(problem))
                 calls.append(call_json(effect.name, written, answer if isinstance(answer, ToolResult) else failed))
 
