@@ -1,9 +1,14 @@
+import json
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taiwa.kernel.errors import ProtocolError
 from taiwa.kernel.messages import StreamEnd, TextDelta, ThinkingDelta, Usage, collect_response
-from taiwa.models.http_api.stream_decoder import EchoFilter, ResponseBuilder, ToolCallBuilder
+from taiwa.models.http_api.stream_decoder import MOST_CHARS, EchoFilter, ResponseBuilder, ToolCallBuilder
+from taiwa.models.providers import resolve
 from tests.models.pieces import PLACES, cut
 
 
@@ -111,3 +116,52 @@ def test_a_call_never_holds_half_a_character() -> None:
     [call] = ToolCallBuilder("x\ud83d", "dice\ude00", ['{"a": "\ud83d', '\ude00"}']).build()
 
     assert (call.id, call.name, call.arguments) == ("x\ufffd", "dice\ufffd", '{"a": "😀"}')
+
+
+def test_half_a_million_fragments_of_arguments_are_joined_once() -> None:
+    call = ToolCallBuilder("a", "clock")
+
+    for piece in ("[", *["1,"] * 500_000, "1]"):
+        call.add_arguments(piece)
+
+    assert call.build()[0].arguments == f"[{'1,' * 500_000}1]"
+
+
+def call_of_chat(index: int) -> dict[str, object]:
+    call = {"id": f"c{index}", "function": {"name": "f", "arguments": "{}"}}
+    return {"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}
+
+
+def item_of_responses(index: int) -> dict[str, object]:
+    item = {"id": f"i{index}", "type": "reasoning", "summary": [], "encrypted_content": "x"}
+    return {"type": "response.output_item.done", "item": item}
+
+
+def call_of_messages(index: int) -> dict[str, object]:
+    block = {"type": "tool_use", "id": f"c{index}", "name": "f", "input": {}}
+    return {"type": "content_block_start", "index": index, "content_block": block}
+
+
+@pytest.mark.parametrize(
+    ("model", "part"),
+    [
+        ("openai:gpt-4o?wire=chat", call_of_chat),
+        ("openai:gpt-5?wire=responses", item_of_responses),
+        ("anthropic:claude-x", call_of_messages),
+    ],
+)
+def test_an_answer_of_endless_parts_ends(model: str, part: Callable[[int], dict[str, object]]) -> None:
+    decoder = resolve(model).codec.decoder("text/event-stream")
+    stream = "".join(f"data: {json.dumps(part(index))}\n\n" for index in range(1_002))
+
+    with pytest.raises(ProtocolError, match="more than 1,000 calls or parts"):
+        decoder.feed(stream.encode())
+
+
+@pytest.mark.parametrize("add", [ResponseBuilder.add_text, ResponseBuilder.add_refusal, ResponseBuilder.add_thinking])
+def test_an_endless_text_ends(add: Callable[[ResponseBuilder, str], None]) -> None:
+    response = ResponseBuilder()
+    add(response, "a" * MOST_CHARS)
+
+    with pytest.raises(ProtocolError, match="more than 4,194,304 characters"):
+        add(response, "a")

@@ -378,7 +378,9 @@ class _Reader:
         self._server = server
         self._origin = origin
         self._calls: dict[int, ToolCallBuilder] = {}
-        self._thinking: dict[int, Block] = {}
+        self._thinking: dict[int, tuple[Block, dict[str, list[str]]]] = {}
+        """The open blocks of thinking, and the pieces of their texts."""
+        self._signed: list[Block] = []
         self._usage: dict[str, int] = {}
         self._early: Sequence[Json] = ()
         """The blocks of the head: relays that do not stream send the whole message there."""
@@ -430,11 +432,11 @@ class _Reader:
                 self._response.add_text(text_at(block, "text"))
             case "thinking" | "redacted_thinking" if isinstance(block, dict):
                 self._response.add_thinking(text_at(block, "thinking"))
-                self._thinking[-1 if index is None else index] = dict(block)
+                pieces = {name: [text_at(block, name)] for name in ("thinking", "signature")}
+                self._thinking[-1 if index is None else index] = dict(block), pieces
             case "tool_use":
-                call = ToolCallBuilder(text_at(block, "id"), text_at(block, "name"))
+                call = self._response.begin_call(text_at(block, "id"), text_at(block, "name"))
                 call.set_preview(item_at(block, "input"))
-                self._response.calls.append(call)
                 self._calls[-1 if index is None else index] = call
             case _:
                 pass
@@ -456,20 +458,23 @@ class _Reader:
                 pass
 
     def _add_to_thinking(self, name: str, text: str, index: int | None) -> None:
-        if (block := self._thinking.get(-1 if index is None else index)) is not None:
-            block[name] = text_at(block, name) + text
+        if (known := self._thinking.get(-1 if index is None else index)) is not None:
+            known[1][name].append(text)
 
     def _end_block(self, index: int | None) -> None:
-        block = self._thinking.get(-1 if index is None else index)
-        if block is not None and _is_signed(block):
+        block, texts = self._thinking.pop(-1 if index is None else index, ({}, {}))
+        block |= {name: "".join(pieces) for name, pieces in texts.items() if any(pieces)}
+        if _is_signed(block):  # a block without a signature would be refused
             self._response.end_thinking(text_at(block, "thinking"), block, self._origin)
+            self._signed.append(block)
 
     def _read_finish(self, data: Json) -> None:
         reason = text_at(data, "stop_reason")
         if reason and self._response.finish is None:
-            for block in self._thinking.values():
-                if _is_signed(block):  # a block without a signature would be refused
-                    self._response.keep_thinking(text_at(block, "thinking"), block, self._origin)
+            for index in [*self._thinking]:
+                self._end_block(index)
+            for block in self._signed:
+                self._response.keep_thinking(text_at(block, "thinking"), block, self._origin)
             self._response.finish = FINISH_REASONS.get(reason, "stop")
             self._response.stop = text_at(data, "stop_sequence") or None
 

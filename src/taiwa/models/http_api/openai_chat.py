@@ -477,6 +477,7 @@ class ChatReader:
         self._origin = origin
         self._reasoning: dict[str, list[str]] = {}
         self._details: dict[int, dict[str, Json]] = {}
+        self._detail_texts: dict[tuple[int, str], list[str]] = {}
         self._signed: dict[int, Json] = {}
         self._calls: dict[int, ToolCallBuilder] = {}
 
@@ -572,15 +573,20 @@ class ChatReader:
         if not isinstance(detail, dict):
             return
         index = count_at(detail, "index")
-        known = self._details.setdefault(len(self._details) if index is None else index, {})
+        index = len(self._details) if index is None else index
+        known = self._details.setdefault(index, {})
         for name, part in detail.items():
-            before = known.get(name)
-            is_text = name in ("text", "summary", "data") and isinstance(before, str) and isinstance(part, str)
-            known[name] = f"{before}{part}" if is_text else part if part is not None else before
+            if name in ("text", "summary", "data") and isinstance(part, str):
+                self._detail_texts.setdefault((index, name), []).append(part)
+                known.setdefault(name, "")
+            elif part is not None or name not in known:
+                known[name] = part
 
     def _keep_reasoning(self) -> None:
         """Keep the reasoning in the form that its server expects back: as text, signed, or as signatures of the calls."""
         kept: dict[str, Json] = {name: "".join(pieces) for name, pieces in self._reasoning.items()}
+        for (index, name), pieces in self._detail_texts.items():
+            self._details[index][name] = "".join(pieces)
         if self._details:
             kept = {"reasoning_details": list(self._details.values())}
         if self._signed:
@@ -630,15 +636,14 @@ class ChatReader:
             known = calls[-1] if calls else None
         is_other = known is not None and bool(id_ and known.id and id_ != known.id)
         if is_other and known is not None and item_at(call, "function", "arguments") and not known.is_complete:
-            is_other = bool(name) and (name != known.name or not "".join(known.pieces).strip())
+            is_other = bool(name) and (name != known.name or not known.pieces)
         if known is not None and not is_other and name and known.name:
-            has_begun = bool("".join(known.pieces).strip()) or any(calls[place] is known for place in new)
+            has_begun = bool(known.pieces) or any(calls[place] is known for place in new)
             may_continue = (index is not None or bool(id_)) and not has_begun
             is_other = name != known.name if id_ else name != known.name or known.is_complete
             is_other = is_other and not may_continue
         if known is None or is_other:
-            known = ToolCallBuilder()
-            calls.append(known)
+            known = self.response.begin_call()
         if index is not None:
             self._calls[index] = known
         return known

@@ -6,6 +6,7 @@ sent again with its turns and calls. With the option `store`, the server keeps t
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from io import StringIO
 from typing import cast
 
 from taiwa.kernel.attachments import Attachment
@@ -16,7 +17,14 @@ from taiwa.models.http_api.capabilities import fit_attachments
 from taiwa.models.http_api.errors import error_in_response, protocol_error
 from taiwa.models.http_api.openai_chat import JSON_HEADERS, MOST_LOGPROBS, OpenAICodec, read_logprobs, results_and_text
 from taiwa.models.http_api.provider_interface import Decoder, Server, WireRequest, extra_fields
-from taiwa.models.http_api.stream_decoder import CallIds, ResponseBuilder, StreamDecoder, ToolCallBuilder, read_usage
+from taiwa.models.http_api.stream_decoder import (
+    CallIds,
+    ResponseBuilder,
+    StreamDecoder,
+    ToolCallBuilder,
+    check_parts,
+    read_usage,
+)
 
 ENCRYPTED = "reasoning.encrypted_content"
 LOGPROBS = "message.output_text.logprobs"
@@ -171,7 +179,7 @@ class _Reader:
         self._kinds: dict[int, str] = {}
         """The type of each item, in the order of arrival."""
         self._calls: dict[int, ToolCallBuilder] = {}
-        self._written: dict[tuple[int, str, int], str] = {}
+        self._written: dict[tuple[int, str, int], StringIO] = {}
         """The text of each part: the index of its item, its kind, and its place."""
         self._read: set[int] = set()
         """The items that were read completely."""
@@ -233,6 +241,8 @@ class _Reader:
             index = self._next_index
         if name:
             self._indexes.setdefault(name, index)
+        check_parts(self._indexes)
+        check_parts(self._kinds)
         return index
 
     @property
@@ -242,8 +252,7 @@ class _Reader:
     def _read_start(self, item: Json, index: int) -> None:
         self._kinds.setdefault(index, text_at(item, "type"))
         if text_at(item, "type") == "function_call" and index not in self._calls:
-            self._calls[index] = call = ToolCallBuilder(text_at(item, "call_id"), text_at(item, "name"))
-            self._response.calls.append(call)
+            self._calls[index] = call = self._response.begin_call(text_at(item, "call_id"), text_at(item, "name"))
             call.set_preview(item_at(item, "arguments"))
 
     def _add_arguments(self, index: int, piece: Json) -> None:
@@ -257,14 +266,14 @@ class _Reader:
     def _add_text(self, data: Json, text: str, *, is_refusal: bool) -> None:
         key = self._index(data), "text", count_at(data, "content_index") or 0
         self._kinds.setdefault(key[0], "message")
-        self._written[key] = self._written.get(key, "") + text
+        self._write(key, text)
         (self._response.add_refusal if is_refusal else self._response.add_text)(text)
 
     def _complete_text(self, index: int, place: int, text: str, part: Json, kind: str) -> None:
         """Read the complete text of a part: add what was not streamed."""
         key = index, "text", place
         self._kinds.setdefault(index, "message")
-        if not self._written.get(key):
+        if not (known := self._written.get(key)) or not known.tell():
             self._response.logprobs += read_logprobs({"logprobs": {"content": items_at(part, "logprobs")}})
         (self._response.add_refusal if text and "refusal" in kind else self._response.add_text)(self._rest(key, text))
         if (annotations := items_at(part, "annotations")) and key not in self._annotated:
@@ -273,11 +282,15 @@ class _Reader:
 
     def _rest(self, key: tuple[int, str, int], text: str) -> str:
         """Return what follows the known text of a part in its complete text; "" if they differ, because a text cannot be withdrawn."""
-        known = self._written.get(key, "")
-        if not text.startswith(known):
+        size = known.tell() if (known := self._written.get(key)) else 0
+        if len(text) < size or (known and not text.startswith(known.getvalue())):
             return ""
-        self._written[key] = text
-        return text[len(known) :]
+        self._write(key, text[size:])
+        return text[size:]
+
+    def _write(self, key: tuple[int, str, int], text: str) -> None:
+        self._written.setdefault(key, StringIO()).write(text)
+        check_parts(self._written)
 
     def _add_thinking(self, data: Json, text: str, *, is_complete: bool = False) -> None:
         place = count_at(data, "summary_index")
@@ -286,7 +299,7 @@ class _Reader:
         self._kinds.setdefault(key[0], "reasoning")
         added = self._rest(key, text) if is_complete else text
         if not is_complete:
-            self._written[key] = self._written.get(key, "") + text
+            self._write(key, text)
         if added:
             self._response.add_thinking(added)
 

@@ -6,7 +6,7 @@ answer are found by `taiwa.flows.solve.tool_call_formats`.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,6 +37,13 @@ from taiwa.models.http_api.provider_interface import Server
 
 LARGEST_EVENT_BYTES = 16 * 2**20
 LARGEST_RESPONSE_BYTES = 64 * 2**20
+MOST_PARTS = 1_000
+"""The most calls, or parts of an answer, that a response may have: what looks for one of them looks at all."""
+MOST_NAME_CHARS = 1_000
+MOST_CHARS = 4 * 2**20
+"""The longest text, and the longest arguments of a call, of a response: they are compressed, parsed and kept at once."""
+MOST_CHECKED_CHARS = 16 * 2**20
+"""How much of the arguments of one call is parsed to learn whether they are complete."""
 HEAD_BYTES = 500
 """The beginning of a response that an error quotes."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -169,12 +176,18 @@ class ToolCallBuilder:
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list[str])
+    """The fragments of the arguments, from the first with more than white space."""
     has_preview: bool = False
     """Whether the arguments are those of the start of the call, which fragments replace."""
+    _size: int = 0
+    _checked: int = 0
 
     @property
     def is_complete(self) -> bool:
         """Whether the arguments are valid JSON, so that nothing can follow."""
+        self._checked += self._size
+        if self._checked > MOST_CHECKED_CHARS:
+            return False
         try:
             parse_json("".join(self.pieces))
         except ValueError:
@@ -183,21 +196,26 @@ class ToolCallBuilder:
 
     def add_name(self, name: str) -> None:
         """Add a fragment of the name, or the name so far."""
-        self.name = name if name.startswith(self.name) else self.name + name
+        self.name = (name if name.startswith(self.name) else self.name + name)[:MOST_NAME_CHARS]
 
     def set_preview(self, arguments: Json) -> None:
         """Set the arguments of the start of the call."""
-        if arguments:
-            self.pieces[:] = [_as_text(arguments)]
-            self.has_preview = True
+        if (text := _as_text(arguments)).strip():
+            self.pieces[:], self._size, self.has_preview = [text], len(text), True
 
     def add_arguments(self, arguments: Json) -> None:
         """Add a fragment of the arguments, or, as some servers send it, the arguments so far; an object is complete."""
-        known, piece = "".join(self.pieces), _as_text(arguments)
-        if (piece and self.has_preview) or (known.strip() and len(piece) > len(known) and piece.startswith(known)):
+        piece = _as_text(arguments)
+        # Only a longer text is compared with what is known: the work grows with what arrives.
+        if (piece and self.has_preview) or (
+            self.pieces and len(piece) > self._size and piece.startswith("".join(self.pieces))
+        ):
             self.pieces.clear()
-            self.has_preview = False
-        self.pieces.append(piece)
+            self._size, self.has_preview = 0, False
+        if self.pieces or piece.strip():
+            self.pieces.append(piece)
+            self._size += len(piece)
+            check_length(self._size)
 
     def build(self) -> list[ToolCall]:
         """Build the call: several if several objects of arguments arrived under its id."""
@@ -274,6 +292,7 @@ class ResponseBuilder:
         self._pieces: list[str] = []
         """Text that is not in a chunk yet: text that arrives together becomes one chunk."""
         self._held = ""
+        self._length = 0
         self._echo = EchoFilter(prefix)
         self._text = SurrogateJoiner()
         self._thinking = SurrogateJoiner()
@@ -291,18 +310,30 @@ class ResponseBuilder:
     def add_text(self, text: str) -> None:
         """Add to the text of the answer."""
         self._has_begun = self._has_begun or bool(text)
-        self._pieces.append(text)
+        self._add(text)
+
+    def begin_call(self, id_: str = "", name: str = "") -> ToolCallBuilder:
+        """Begin a call of a tool.
+
+        Raises:
+            ProtocolError: there are more than 1,000.
+        """
+        self.calls.append(ToolCallBuilder(id_, name[:MOST_NAME_CHARS]))
+        check_parts(self.calls)
+        return self.calls[-1]
 
     def add_refusal(self, text: str) -> None:
         """Add to the text of an answer that refuses."""
         self._flush()
         self.refuses = True
-        self._pieces.append(text)
+        self._add(text)
 
     def add_thinking(self, text: str) -> None:
         """Add to the reasoning of the model."""
         self._has_begun = True
         self._flush()
+        self._length += len(text)
+        check_length(self._length)
         if whole := self._thinking.feed(text):
             self._out.append(ThinkingDelta(whole))
 
@@ -348,6 +379,11 @@ class ResponseBuilder:
         out, self._out = self._out, []
         return out
 
+    def _add(self, text: str) -> None:
+        self._length += len(text)
+        check_length(self._length)
+        self._pieces.append(text)
+
     def _flush(self) -> None:
         text = self._held + self._text.feed(self._echo.feed("".join(self._pieces)))
         self._pieces.clear()
@@ -356,6 +392,18 @@ class ResponseBuilder:
         self._held = held[0] if held else ""
         if text := text.removesuffix(self._held):
             self._out.append(TextDelta(text, self.refuses))
+
+
+def check_length(length: int) -> None:
+    """Raise a `ProtocolError` if a text of a response is too long."""
+    if length > MOST_CHARS:
+        raise ProtocolError(f"an answer has more than {MOST_CHARS:,} characters")
+
+
+def check_parts(parts: Sized) -> None:
+    """Raise a `ProtocolError` if a response has too many parts."""
+    if len(parts) > MOST_PARTS:
+        raise ProtocolError(f"an answer has more than {MOST_PARTS:,} calls or parts")
 
 
 def _with_whole_characters(data: Json) -> Json:
