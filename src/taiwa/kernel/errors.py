@@ -330,7 +330,7 @@ def file_errors(doing: str, raised: type[TaiwaError] = ConfigError) -> Generator
     try:
         yield
     except OSError as error:
-        raise raised(f"cannot {doing}: {error.strerror}") from None
+        raise raised(f"cannot {doing}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise raised(f"cannot {doing}: not UTF-8 at byte {error.start:,}") from None
 
