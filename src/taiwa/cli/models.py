@@ -31,21 +31,15 @@ if TYPE_CHECKING:
     from taiwa.models.http_api.provider_interface import Target
     from taiwa.models.providers import Provider
 
-PLACES = {
-    "local": "in this process",
-    "gguf": "through llama.cpp, in a process beside this one",
-}
+PLACES = {"local": "in this process", "gguf": "through llama.cpp, in a process beside this one"}
 STATUSES = {
     "here": gettext_noop("here"),
     "partial": gettext_noop("begun"),
     "damaged": gettext_noop("damaged"),
     "absent": gettext_noop("to fetch"),
 }
-"""Whether the file of a model is on this machine."""
 LIST_SECONDS = 30.0
 """Seconds to wait for a list of models."""
-OURS = ("local", "gguf")
-"""Base URLs of models that the decode loop of taiwa runs."""
 
 
 @click.group(cls=Group)
@@ -124,18 +118,9 @@ def pull(common: CommonOptions, name: str, mirror: str | None, *, use: bool) -> 
     size = format_size(pulled.size)
     if common.as_json:
         print_result(pulled)
-    elif pulled.source:
-        print_line(
-            _("{path} ({size}, verified); use it with -m {model}", path=pulled.path, size=size, model=pulled.model)
-        )
     else:
         print_line(
-            _(
-                "{path} is here already ({size}, verified); use it with -m {model}",
-                path=pulled.path,
-                size=size,
-                model=pulled.model,
-            )
+            _("{path} ({size}, verified); use it with -m {model}", path=pulled.path, size=size, model=pulled.model)
         )
 
 
@@ -225,7 +210,7 @@ def show(common: CommonOptions, name: str | None) -> None:
     read = {kind: kind in target.inputs for kind in get_args(InputKind)}
     rows = [(name, "yes" if can else "no") for name, can in (*supported.items(), *read.items())]
     table((_("capability"), _("supported")), rows)
-    known = "the decode loop of taiwa" if target.base_url in OURS else "from the table; `taiwa probe` measures them"
+    known = "the decode loop of taiwa" if target.base_url in PLACES else "from the table; `taiwa probe` measures them"
     print_notice(known if found is None else f"probed on {found.day}")
 
 

@@ -1,7 +1,5 @@
 """Model files on this machine: fetch one, list them, remove one."""
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -100,23 +98,21 @@ def _pull_from_hub(name: str, listener: Listener) -> PulledFile:
     return PulledFile(f"gguf:{here}", here, size, sha256, label)
 
 
-def list_models(environ: Mapping[str, str] | None = None) -> ModelListing:
+def list_models() -> ModelListing:
     """List the models that can be fetched by name, and the other model files on this machine."""
-    environ = os.environ if environ is None else environ
-    folder = models_folder(environ)
+    folder = models_folder()
     names = {file.file for file in MODEL_FILES.values()}
     own = tuple(
         FoundFile("taiwa", path.name, path, path.stat().st_size, f"gguf:{path}")
         for path in sorted(folder.glob("*"))
         if path.is_file() and path.name.lower().endswith(SUFFIX) and path.name not in names
     )
-    return ModelListing(_known(folder), own + find_files(environ))
+    return ModelListing(_known(folder), own + find_files())
 
 
-def fetched_models(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Return the names of the models that were fetched, the suggested one first; files of other programs are not looked for."""
-    folder = models_folder(os.environ if environ is None else environ)
-    here = (each.file.name for each in _known(folder) if each.status == "here")
+def fetched_models() -> tuple[str, ...]:
+    """Return the names of the models that were fetched, the suggested one first."""
+    here = (each.file.name for each in _known(models_folder()) if each.status == "here")
     return tuple(sorted(here, key=lambda name: name != FIRST_MODEL))
 
 

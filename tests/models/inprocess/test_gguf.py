@@ -91,7 +91,7 @@ def ask(model: GgufModel, constraint: Constraint | None = None, prefix: str = ""
 
 
 def process_of(model: GgufModel) -> int:
-    return model.generator().loaded.network.process.process_id
+    return int(model.generator().loaded.network.process.described["process"])
 
 
 def text_of(model: GgufModel, *messages: Message) -> str:
@@ -251,7 +251,7 @@ def test_it_ends_with_a_program_that_is_killed(gguf_file: Path) -> None:
         "import sys, time\n"
         "from taiwa.models.inprocess.gguf import GgufModel\n"
         "model = GgufModel(sys.argv[1])\n"
-        "print(model.generator().loaded.network.process.process_id, flush=True)\n"
+        "print(model.generator().loaded.network.process.described['process'], flush=True)\n"
         "time.sleep(60)\n"
     )
     program = subprocess.Popen([sys.executable, "-c", script, str(gguf_file)], stdout=subprocess.PIPE)
@@ -274,7 +274,7 @@ model = GgufModel(sys.argv[1] + "?threads=1&context=512")
 def tell(letter):
     asked = Request((user("hi"),), constraint=Regex(letter + "{3}"))
     text = collect_response(model.stream(asked)).text
-    print(text, model.generator().loaded.network.process.process_id, flush=True)
+    print(text, model.generator().loaded.network.process.described["process"], flush=True)
 
 tell("a")
 if os.fork() == 0:
@@ -683,7 +683,7 @@ def test_a_model_that_is_kept_serves_the_next_program_which_reads_only_what_is_n
 def test_two_programs_share_a_kept_model_without_sharing_their_texts(kept: Callable[[str], GgufModel]) -> None:
     with kept("keep=60") as one, kept("keep=60") as other:
         left, right = one.generator().loaded.network, other.generator().loaded.network
-        assert left.process.process_id == right.process.process_id
+        assert left.process.described["process"] == right.process.described["process"]
         mine, yours = left.start(), right.start()
         first, second = mine.read([70, 71]), yours.read([80, 81])
 

@@ -13,7 +13,7 @@ from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import clean_untrusted
 
 WIRES = ("chat", "completions")
-"""How a conversation is written: by the chat template, or as text to continue, as if the model had no template."""
+"""By the chat template, or as text to continue."""
 PRIVATE_USE = range(0xE000, 0xF8FF)
 ROLE_NAMES = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "Tool"}
 MAX_TEMPLATE_CHARS = 200_000

@@ -32,7 +32,7 @@ class GgufSpec:
 
     `context` is the number of tokens of all texts that are kept or written together; 0 means as many as model and memory allow,
     up to 8,192. `threads` 0 means as many as there are free processors; `layers` is the number of layers on a GPU, -1 leaves it
-    to llama.cpp. `keep` is the number of seconds for which the model stays loaded after the program. `wire` is one of `WIRES`.
+    to llama.cpp. `keep` is the number of seconds for which the model stays loaded after the program.
     """
 
     file: Path

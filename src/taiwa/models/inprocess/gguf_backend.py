@@ -134,11 +134,6 @@ class LlamaProcess:
             return False
         return self._connections[0].is_open if self._process is None else self._process.poll() is None
 
-    @property
-    def process_id(self) -> int:
-        """The id of the process."""
-        return int(self.described["process"])
-
     def read(self, request: Mapping[str, Any], rows: int) -> "tuple[Mapping[str, Any], list[Logits]]":
         """Perform a request on sequences, and return its answer with the logits of the first `rows` sequences, each (V,).
 
@@ -491,8 +486,8 @@ class GgufTokenizer(Tokenizer):
         }
         self._key = blake2b(process.pieces, digest_size=16).digest()
         found = names_pattern(name for name, token in ids.items() if flags[token] == 2)
-        first = self.encode_plain("a")[:1]
-        super().__init__(ids, found, adds_space=any(self.tokens[token].startswith(b" ") for token in first))
+        begun = [self.tokens[token] for token in self.encode_plain("a")[:1]]
+        super().__init__(ids, found, adds_space=any(text.startswith(b" ") for text in begun))
 
     def vocabulary(self, name: str) -> Vocabulary:
         """Return the vocabulary.

@@ -204,7 +204,7 @@ def check_defaults(parameters: ctypes.Structure, expected: Mapping[str, float]) 
 
 
 class Threads:
-    """How many threads read tokens: as many as there are free processors, or a fixed number, at most all processors.
+    """How many threads read tokens: as many as there are free processors, or a fixed number.
 
     The threads of llama.cpp wait for each other actively, so that one of them without a processor makes all slow. While they
     get clearly less processor time than they want, there is one fewer; while they get all of it, one more is tried from time
@@ -672,7 +672,7 @@ def main() -> None:
     """Serve the two sockets that are inherited, or all who connect to a third."""
     os.dup2(2, 1)  # llama.cpp writes to standard output as well
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.environ["GGML_NO_BACKTRACE"] = "1"  # abort() would start gdb where it is installed, which takes up to a minute
+    os.environ["GGML_NO_BACKTRACE"] = "1"  # abort() would start gdb
     options = json.loads(sys.argv[1])
     if options["keep"] and os.fork():  # the program that starts it does not wait for it
         os._exit(0)

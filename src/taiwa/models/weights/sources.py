@@ -104,15 +104,11 @@ class HubSource:
     @property
     def label(self) -> str:
         """The host and port."""
-        return urlsplit(self.endpoint).netloc or self.endpoint
+        return urlsplit(self.endpoint).netloc
 
     @property
     def endpoint(self) -> str:
-        """The address of the hub.
-
-        Raises:
-            ConfigError: `HF_ENDPOINT` is not one, or contains a password.
-        """
+        """The address of the hub."""
         address = self.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
         parse_base_url(address, "HF_ENDPOINT")
         return address
@@ -152,7 +148,7 @@ class HubSource:
     def _url(self, repo: str, path: str) -> str:
         if find_spec("huggingface_hub") is None:
             raise SourceError(f"needs the extra gguf: {install_command('gguf')}")
-        endpoint = self.endpoint  # an invalid one fails the import
+        endpoint = self.endpoint
         from huggingface_hub import hf_hub_url
 
         try:
@@ -163,7 +159,7 @@ class HubSource:
     def _metadata(self, url: str) -> "HfFileMetadata":
         """Send a HEAD request for a file."""
         import httpx2
-        from huggingface_hub import errors, get_hf_file_metadata  # a bare dict
+        from huggingface_hub import errors, get_hf_file_metadata
 
         try:
             return get_hf_file_metadata(url, token=self._token(), timeout=CONNECT_SECONDS)
@@ -215,7 +211,7 @@ class RegistrySource:
                 said = done.stderr.rpartition("ERROR: ")[2].strip().splitlines() or [
                     f"pip ended with {done.returncode}"
                 ]
-                why = said[-1 if said[0] == "Exception:" else 0][:160]  # behind a traceback
+                why = said[-1 if said[0] == "Exception:" else 0][:160]
                 raise SourceError(f"does not give {requirement} ({why})")
             yield found[0]
         finally:
