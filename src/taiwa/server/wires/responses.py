@@ -324,7 +324,8 @@ def _begun(
             "parameters": dict(tool.parameters), "strict": item.flag("strict"),
         }
         for item in body.objects("tools")
-        if item.text("type") == "function" and (tool := specs[item.text("name")])
+        if item.text("type") == "function"
+        for tool in (specs[item.text("name")],)
     ]  # fmt: skip
     tools += [item.data for item in body.objects("tools") if item.text("type") in (NAMESPACE, FILE_SEARCH)]
     return {
