@@ -25,6 +25,7 @@ ELSEWHERE = {
     "taiwa demo": "shown by tests/cli/test_demo.py",
     "taiwa eval": "needs data; run by tests/cli/test_eval.py",
     "taiwa tools list --mcp-server": "needs a server of one's own",
+    "taiwa say --mcp-server": "needs a server of one's own; run by tests/cli/test_say.py",
     "taiwa tools call unit_conversion": "needs an extra",
     "taiwa tools call my_tools.py": "run by tests/cli/test_solve_tools.py",
     "taiwa solve": "run by tests/cli/test_solve.py",

@@ -594,3 +594,21 @@ def test_the_text_of_a_model_before_its_calls_is_not_the_answer(taiwa: Taiwa, mo
     model_server(raw(head(), *asks), "It is 5.", capabilities={model_server.model: {"tools": True}})
 
     assert taiwa.ok("say", "--tool", "calculator", "What is 2+3?").out == "It is 5.\n"
+
+
+def test_a_conversation_calls_the_tools_of_an_mcp_server(taiwa: Taiwa, model_server: ModelServer) -> None:
+    pytest.importorskip("mcp")
+    call = [{"index": 0, "id": "a", "function": {"name": "taiwa_calculator", "arguments": '{"expression": "6*7"}'}}]
+    model_server(
+        raw(head(), event({"tool_calls": call}), event({}, finish="tool_calls"), DONE), "It is 42.", "Yes.",
+        capabilities={model_server.model: {"tools": True}},
+    )  # fmt: skip
+    server = ("--mcp-server", f"{sys.executable} -m taiwa mcp --tools calculator", "--trust-mcp")
+
+    assert taiwa.ok("say", "-s", "sum", "Six times seven?", *server).out == "It is 42.\n"
+    without = taiwa("say", "-s", "sum", "Sure?")
+    again = taiwa.ok("say", "-s", "sum", "Sure?", *server)
+
+    assert model_server.requests[1]["messages"][-1]["content"] == "42"
+    assert (without.code, "--mcp-server" in without.err) == (2, True)
+    assert again.out == "Yes.\n"

@@ -16,6 +16,7 @@ from taiwa.cli.export import save
 from taiwa.cli.log import print_log
 from taiwa.cli.options import (
     ANSWERS,
+    CALLS,
     SHOWN,
     CommonOptions,
     common_options,
@@ -61,7 +62,7 @@ CHECK_INTERVAL = 0.02
 @click.command()
 @click.argument("app", default="", shell_complete=complete_app)
 @common_options(
-    "model", "params", *ANSWERS, "indexes", "state", "approve", "session", "continue_latest", *SHOWN, "max_cost", "retry_paid", "wire", "no_store",
+    "model", "params", *ANSWERS, "indexes", "state", *CALLS, "session", "continue_latest", *SHOWN, "max_cost", "retry_paid", "wire", "no_store",
     "strict", "store",
 )  # fmt: skip
 def chat(common: CommonOptions, app: str) -> None:

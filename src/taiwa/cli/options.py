@@ -11,7 +11,7 @@ from functools import wraps
 from pathlib import Path
 from select import select
 from stat import S_ISFIFO, S_ISREG, S_ISSOCK
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -73,6 +73,8 @@ def complete_app(_context: click.Context, _parameter: click.Parameter, begun: st
 
 ANSWERS = ("system", "temperature", "max_tokens", "tool_names", "schema")
 """The options of answers that a conversation keeps."""
+CALLS = ("servers", "trust_mcp", "approve")
+"""The options of calls of tools."""
 SETTINGS = ("model", "store", "max_cost", "retry_paid", "requests_per_minute", "tokens_per_minute")
 """The options that take the place of a setting."""
 SHOWN = ("raw", "no_stream", "as_json", "verbose")
@@ -159,6 +161,14 @@ class CommonOptions:
         metavar="NAME|FILE.py:NAME",
         multiple=True,
         help="Let the model call this tool (function calling); may be given several times.",
+    )
+    servers: tuple[str, ...] = option(
+        "--mcp-server", metavar="COMMAND", multiple=True, help="Add the tools of the MCP server that COMMAND starts."
+    )
+    trust_mcp: bool = option(
+        "--trust-mcp",
+        is_flag=True,
+        help="Call tools that only read or destroy nothing, as their MCP server says, without approval.",
     )
     approve: str = option(
         "--approve",
@@ -306,11 +316,20 @@ class CommonOptions:
         Raises:
             InputError: one is not found.
         """
-        if not self.tool_names:
+        if not (self.tool_names or self.servers):
             return ()
         from taiwa.tools.registry import find_tools
 
-        return find_tools(self.tool_names)
+        return (*find_tools(self.tool_names), *self.served_tools())
+
+    def served_tools(self) -> "tuple[Tool, ...]":
+        """Start the MCP servers, once and until the command ends, and return their tools."""
+        context = click.get_current_context()
+        if self.servers and __name__ not in context.meta:
+            from taiwa.tools.mcp_client import mcp_tools
+
+            context.meta[__name__] = context.with_resource(mcp_tools(*self.servers, trusted=self.trust_mcp))
+        return cast("tuple[Tool, ...]", context.meta.get(__name__, ()))
 
     def tool_files(self) -> tuple[str, ...]:
         """Record the tools, and the type, of Python files, so that the conversation can load them again."""

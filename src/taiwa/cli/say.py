@@ -15,6 +15,7 @@ import click
 
 from taiwa.cli.options import (
     ANSWERS,
+    CALLS,
     MOST_OF_TEXT,
     SHOWN,
     CommonOptions,
@@ -76,6 +77,7 @@ def say(common: CommonOptions, words: tuple[str, ...]) -> None:
     taiwa say -f a.py -f b.py "What differs?"
     taiwa say --type 'name, age int' "Invent a person."
     taiwa say --tool calculator "What is 12% of 8,900?"
+    taiwa say --mcp-server "npx some-server" "Who is on duty tonight?"
     taiwa say --in handbook --state 'days int' "Three days of leave, please."
     taiwa say translate -p target_lang=English "文(sentence)です。"
     taiwa say -c "And shorter?"             continue the latest conversation
@@ -142,7 +144,7 @@ def _is_app(word: str) -> bool:
 
 @click.command()
 @click.argument("name", default="", shell_complete=complete_session)
-@common_options("session", "model", *ANSWERS, "approve", *SHOWN, "max_cost", "retry_paid", "strict", "store")
+@common_options("session", "model", *ANSWERS, *CALLS, *SHOWN, "max_cost", "retry_paid", "strict", "store")
 def retry(common: CommonOptions, name: str) -> None:
     """Send the text of the last turn of the conversation NAME again, from the same state; the new answer replaces the old one.
 
@@ -161,7 +163,7 @@ def retry(common: CommonOptions, name: str) -> None:
 @click.argument("text", required=False)
 @click.option("--fork", "name", metavar="NAME", help="Answer on a new branch and leave the conversation unchanged.")
 @common_options(
-    "session", "model", *ANSWERS, "approve", "fragments", "attachments", "attach_as_text", *SHOWN, "max_cost", "retry_paid",
+    "session", "model", *ANSWERS, *CALLS, "fragments", "attachments", "attach_as_text", *SHOWN, "max_cost", "retry_paid",
     "strict", "store",
 )  # fmt: skip
 def edit(common: CommonOptions, revision: str, text: str | None, name: str | None) -> None:
@@ -194,7 +196,7 @@ def edit(common: CommonOptions, revision: str, text: str | None, name: str | Non
 @click.command()
 @click.argument("name", default="", shell_complete=complete_session)
 @click.option("--discard", is_flag=True, help="Drop the turn instead; its calls stay on the bill.")
-@common_options("session", "model", "tool_names", "approve", *SHOWN, "max_cost", "retry_paid", "store")
+@common_options("session", "model", "tool_names", *CALLS, *SHOWN, "max_cost", "retry_paid", "store")
 def resume(common: CommonOptions, name: str, discard: bool) -> None:
     """Finish the turn of the conversation NAME that was cut off last; answered calls are not paid for again.
 
@@ -275,7 +277,7 @@ FAILED, INTERRUPTED = 1, 130
 )  # fmt: skip
 @row_options
 @common_options(
-    "model", "params", *ANSWERS, "approve", "session", "as_json", "verbose", "dry_run", "max_cost", "retry_paid",
+    "model", "params", *ANSWERS, *CALLS, "session", "as_json", "verbose", "dry_run", "max_cost", "retry_paid",
     "requests_per_minute", "tokens_per_minute", "no_store", "strict", "store",
 )  # fmt: skip
 def batch(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from taiwa.cli.options import (
+    CALLS,
     NEW_FILE,
     CommonOptions,
     Group,
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from taiwa.kernel.runtime import Tool
     from taiwa.sessions.commit_turn import TurnResult
     from taiwa.sessions.session import TurnEvent
-    from taiwa.settings import Settings
 
 
 USAGE = "solve takes a QUESTION, piped text, or a file (-f)"
@@ -106,11 +106,6 @@ answer_by_option = click.option(
     "--tool", "more_names", metavar="NAME|FILE.py:NAME", multiple=True,
     help="Use this tool; may be given several times, and adds to --tools.",
 )  # fmt: skip
-@server_option
-@click.option(
-    "--trust-mcp", is_flag=True,
-    help="Call tools that only read or destroy nothing, as their MCP server says, without approval.",
-)  # fmt: skip
 @click.option(
     "--in", "indexes", metavar="FOLDER|FILE|INDEX", multiple=True,
     help="Let the model search this index, or this folder or file, which is indexed first; may be given several times.",
@@ -145,7 +140,7 @@ answer_by_option = click.option(
 @click.option("--type", "target", metavar="TYPE", help="Return the answer as a value of TYPE, as for taiwa extract.")
 @click.option("--trace", is_flag=True, help="Show each step with times and tokens.")
 @common_options(
-    "model", "session", "continue_latest", "system", "temperature", "approve", "fragments", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "wire",
+    "model", "session", "continue_latest", "system", "temperature", *CALLS, "fragments", "as_json", "verbose", "dry_run", "max_cost", "retry_paid", "wire",
     "no_store", "store", system="Replace the built-in instructions (system prompt).",
 )  # fmt: skip
 def solve(common: CommonOptions, question: str | None, trace: bool, **values: Any) -> None:  # noqa: ANN401
@@ -169,7 +164,7 @@ def solve(common: CommonOptions, question: str | None, trace: bool, **values: An
     """
     text = require_prompt(question, USAGE, common.fragments)
     with ExitStack() as stack:
-        more = _more_tools(common.settings(), values, stack)
+        more = _more_tools(common, values, stack)
         common = replace(common, schema=values["target"])
         common, app = _app(common, values, more)
         if common.dry_run:
@@ -224,21 +219,17 @@ def _app(common: CommonOptions, values: Mapping[str, Any], more: "Sequence[Tool]
     return common, app.with_params(params).with_options(AnswerOptions(tools=tuple(tool.spec.name for tool in more)))
 
 
-def _more_tools(settings: "Settings", values: Mapping[str, Any], stack: ExitStack) -> "tuple[Tool, ...]":
+def _more_tools(common: CommonOptions, values: Mapping[str, Any], stack: ExitStack) -> "tuple[Tool, ...]":
     """Return the tools of MCP servers, and the one that searches documents."""
-    tools: tuple[Tool, ...] = ()
-    if values["servers"]:
-        from taiwa.tools.mcp_client import mcp_tools
-
-        tools = stack.enter_context(mcp_tools(*values["servers"], trusted=values["trust_mcp"]))
+    tools = common.served_tools()
     if values["indexes"]:
         from taiwa.cli.index import reporter
         from taiwa.operations.documents import find_indexes, open_library
         from taiwa.retrieval import ScopedRetriever
         from taiwa.tools.registry import search_tool
 
-        library = stack.enter_context(open_library(settings))
-        indexes = find_indexes(library, values["indexes"], settings, reporter())
+        library = stack.enter_context(open_library(common.settings()))
+        indexes = find_indexes(library, values["indexes"], common.settings(), reporter())
         tools = (*tools, search_tool(ScopedRetriever(indexes), PASSAGES, PASSAGE_CHARACTERS))
     return tools
 

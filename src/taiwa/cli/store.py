@@ -353,7 +353,7 @@ def cost(common: CommonOptions, name: str, by: "Axis | None", caller: str) -> No
     store = common.repository(reading=True).store.owned_by(caller)
     if name:
         store.refs.tip(name)
-    lines = [line for line in store.costs(by) if not name or line.name == name]
+    lines = tuple(line for line in store.costs(by) if not name or line.name == name)
     if common.as_json:
         print_result(CostResult(by, tuple(lines)))
         return

@@ -610,9 +610,14 @@ def text_at(data: Json, *path: str) -> str:
     return found if isinstance(found, str) else ""
 
 
+MOST_COUNT_DIGITS = 20
+
+
 def count_at(data: Json, *path: str) -> int | None:
-    """Return the non-negative whole number at a path, or None."""
+    """Return the non-negative whole number at a path, which may be a text, or None."""
     found = item_at(data, *path)
+    if isinstance(found, str) and found.isdecimal() and len(found) < MOST_COUNT_DIGITS:
+        found = int(found)
     if isinstance(found, float) and found.is_integer():
         found = int(found)
     return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None

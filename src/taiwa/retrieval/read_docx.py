@@ -35,14 +35,24 @@ def read_docx(raw: bytes) -> ParsedDocument:
         html = mammoth.convert_to_html(io.BytesIO(raw), convert_image=mammoth.images.img_element(_no_picture)).value
     except zipfile.BadZipFile:
         raise UnreadableError(Wording("broken or encrypted: not a DOCX that can be opened")) from None
+    for place, part in parts.items():
+        if around := AROUND.fullmatch(place):
+            found = PARAGRAPH.findall(_readable(part))
+            lines = (b"".join(WRITTEN.findall(line)).decode("utf-8", "replace") for line in found)
+            # A number alone is that of a page.
+            beside = "".join(f"<p>{line}</p>" for line in lines if any(map(str.isalpha, line)) and line not in html)
+            html = f"{beside}{html}" if around[1] == "header" else f"{html}{beside}"
     html = BACK_FROM_NOTE.sub("", NOTE_MARK.sub(lambda mark: mark[1].translate(RAISED), str(html)))
     reading = sections(html)
-    found = len(reading.text.encode())
-    few = f"only {found / written:.0%} of its text was found; it will be read again" if 4 * found < written else ""
+    size = len(reading.text.encode())
+    few = f"only {size / written:.0%} of its text was found; it will be read again" if 4 * size < written else ""
     return replace(reading, doubt=few)
 
 
 WORD_PART = re.compile(r"word/\w+\.xml")
+AROUND = re.compile(r"word/(header|footer)\d*\.xml")
+"""What stands above or below the text of each page, which mammoth leaves out."""
+PARAGRAPH = re.compile(rb"<w:p[ >].*?</w:p>", re.DOTALL)
 WRITTEN = re.compile(rb"<\w+:t(?: [^>]*)?>([^<]*)")
 DRAWING = re.compile(
     rb"<w:drawing>(?:(?!</?w:drawing>|<w:txbx).)*<w:txbxContent>(?:(?!</?w:drawing>).)*</w:drawing>", re.DOTALL
@@ -134,16 +144,19 @@ def _rewritten(packed: zipfile.ZipFile, parts: Mapping[str, bytes]) -> bytes:
     with zipfile.ZipFile(out, "w") as plain:
         for entry in packed.infolist():
             if (part := parts.get(entry.filename)) is not None:
-                for old, new in REWRITTEN:
-                    part = old.sub(new, part)
-                part = FORMULA.sub(_formula_text, part)
                 part = DRAWING.sub(
-                    lambda drawing: b"<w:pict>%b</w:pict>" % b"".join(TEXT_BOX.findall(drawing[0])), part
+                    lambda drawing: b"<w:pict>%b</w:pict>" % b"".join(TEXT_BOX.findall(drawing[0])), _readable(part)
                 )
                 plain.writestr(entry.filename, part)
             elif entry.filename.endswith((".xml", ".rels")):
                 plain.writestr(entry.filename, packed.read(entry))
     return out.getvalue()
+
+
+def _readable(part: bytes) -> bytes:
+    for old, new in REWRITTEN:
+        part = old.sub(new, part)
+    return FORMULA.sub(_formula_text, part)
 
 
 def _no_picture(_: object) -> dict[str, str]:

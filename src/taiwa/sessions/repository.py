@@ -288,8 +288,8 @@ class Repository:
         unknown = next((name for name, tool in found.items() if tool is None), None)
         if unknown is not None:
             near = get_close_matches(unknown, (*self.tools, *tool_names()), 1, 0.6)
-            more = f"pass it: --tool FILE.py:{unknown}, in Python tools=[{unknown}]"
-            mend = f"did you mean {near[0]!r}?" if near else more
+            more = f"pass it: --tool FILE.py:{unknown} or --mcp-server, in Python tools=[{unknown}]"
+            mend = f"did you mean {near[0]!r}? If not, {more}" if near else more
             raise ConfigError(f"the app {app.name!r} uses the tool {unknown!r}, which is not built in; {mend}")
         return tuple(filter(None, found.values()))
 

@@ -25,7 +25,7 @@ from typing_extensions import TypedDict
 
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.messages import JsonSchema
-from taiwa.kernel.serialization import Json, exact_json, parse_json, read_fraction
+from taiwa.kernel.serialization import Json, exact_json, is_number, parse_json, read_fraction
 from taiwa.structured import ir
 from taiwa.structured.from_json_schema import type_ir_from_schema
 from taiwa.structured.ir import AnyNode, ObjectNode, Property, TypeIR, literal, members
@@ -692,6 +692,8 @@ def _cut_at(result: LenientResult) -> str:
 MAX_INNER_CHARS = 1 << 20
 MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ]00:00(?::00(?:\.0+)?)?(Z|[+]00:00)?)?")
 """A date, and the time at which pydantic takes it for a date-time, and a date-time for a date."""
+YEAR_FIRST = re.compile(r"(\d{4})([/.])(\d{1,2})\2(\d{1,2})")
+"""A date whose parts stand in the order of ISO 8601; in every other order a day may be a month."""
 MAX_REPAIR_DEPTH = 256
 KINDS: dict[type, type[ir.Node]] = {
     dict: ObjectNode, list: ir.ArrayNode, bool: ir.BoolNode, int: ir.NumberNode, float: ir.NumberNode, type(None): ir.NullNode,
@@ -745,6 +747,8 @@ class _ValueRepair:
         return found[0]
 
     def node(self, node: ir.Node, data: Json, depth: int) -> Json:
+        if is_number(data):
+            return self.numbered_label(node, data)
         if depth > MAX_REPAIR_DEPTH or not isinstance(data, (dict, list, str)):
             return data
         if isinstance(data, str):
@@ -772,10 +776,26 @@ class _ValueRepair:
                 repaired[key] = self.node(named.node, inner, depth + 1)
         return repaired
 
+    def numbered_label(self, node: ir.Node, number: float) -> Json:
+        """Read a number as the label that is written so, where no number is valid."""
+        options, text = members(node, self.type_ir), exact_json(number, allow_nan=True)
+        labels = [label for each in options if isinstance(each, ir.LiteralNode) for label in each.values]
+        if (
+            text not in labels
+            or number in labels
+            or any(isinstance(each, (ir.NumberNode, ir.AnyNode)) for each in options)
+        ):
+            return number
+        self.fix("label", "likely")
+        return text
+
     def parsed_string(self, node: ir.Node, text: str, depth: int) -> Json:
         """Read a string as JSON, as a constant of another language or as a label, where it is not valid as a string."""
         options = members(node, self.type_ir)
         formats = {each.format for each in options if isinstance(each, ir.StringNode)}
+        if formats == {"date"} and (written := YEAR_FIRST.fullmatch(text)):
+            self.fix("date", "safe")
+            return "-".join(written[part].zfill(2) for part in (1, 3, 4))
         if formats in ({"date"}, {"date-time"}) and (midnight := MIDNIGHT.fullmatch(text)):
             self.fix("midnight", "safe")
             return midnight[1] if formats == {"date"} else f"{midnight[1]}T00:00:00{midnight[2] or ''}"

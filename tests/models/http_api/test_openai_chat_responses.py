@@ -182,6 +182,8 @@ def test_a_function_call_of_the_old_form_is_a_call() -> None:
         ({"prompt_tokens": 10, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 8}}, Usage(10, 3, 8)),
         ({"prompt_tokens": 10, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 6}}, Usage(10, 3, 4, 6)),
         ({"prompt_tokens": 10, "completion_tokens": 3, "prompt_cache_hit_tokens": 8}, Usage(10, 3, 8)),
+        ({"prompt_tokens": "10", "completion_tokens": "3"}, Usage(10, 3)),
+        ({"input_tokens": 10, "output_tokens": 3, "input_tokens_details": {"cached_tokens": 8}}, Usage(10, 3, 8)),
         ({"prompt_tokens": 10, "completion_tokens": 3, "cache_creation_input_tokens": 5}, Usage(10, 3, 0, 5)),
         ({"prompt_tokens": 10, "completion_tokens": 3, "completion_tokens_details": {"reasoning_tokens": 2}}, Usage(10, 3, 0, 0, 2)),
         ({"prompt_tokens": 10, "completion_tokens": 3, "completion_tokens_details": None}, Usage(10, 3)),
@@ -207,6 +209,13 @@ def test_a_bill_under_the_server_s_own_name_counts() -> None:
     assert read(
         sse(delta("stop") | {"x_groq": {"usage": {"prompt_tokens": 5, "completion_tokens": 1}}})
     ).usage == Usage(5, 1)
+
+
+def test_a_bill_within_the_choice_counts() -> None:
+    last = delta("stop")
+    last["choices"][0]["usage"] = {"prompt_tokens": 5, "completion_tokens": 1}
+
+    assert read(sse(delta(content="a"), last)).usage == Usage(5, 1)
 
 
 def test_a_stream_may_be_untidy() -> None:

@@ -59,9 +59,9 @@ FINISH_REASONS: Mapping[str, FinishReason] = {
 }
 
 USAGE = (
-    "prompt_tokens",
-    "completion_tokens",
-    "prompt_tokens_details.cached_tokens|prompt_cache_hit_tokens|num_cached_tokens|cached_tokens",
+    "prompt_tokens|input_tokens",
+    "completion_tokens|output_tokens",
+    "prompt_tokens_details.cached_tokens|input_tokens_details.cached_tokens|prompt_cache_hit_tokens|num_cached_tokens|cached_tokens",
     "prompt_tokens_details.cache_write_tokens|prompt_tokens_details.cache_creation_tokens|cache_creation_input_tokens",
     "completion_tokens_details.reasoning_tokens|reasoning_tokens",
 )
@@ -519,7 +519,9 @@ class ChatReader:
             response.fingerprint = text_at(data, "system_fingerprint")
         # Most events have no usage; some servers send a cumulative one with each event, of which the last counts.
         if isinstance(data, dict) and (
-            usage := data.get("usage") or ("x_groq" in data and item_at(data, "x_groq", "usage"))
+            usage := data.get("usage")
+            or ("x_groq" in data and item_at(data, "x_groq", "usage"))
+            or next((item_at(choice, "usage") for choice in items_at(data, "choices")[:1]), None)
         ):
             response.usage = read_usage(usage, *USAGE) or response.usage
 
@@ -539,8 +541,8 @@ class ChatReader:
         content = message.get("content")
         if isinstance(content, str):
             response.add_text(content.removeprefix(repeated))
-        elif isinstance(content, list):
-            for part in content:
+        elif isinstance(content, list | dict):
+            for part in content if isinstance(content, list) else [content]:
                 self._read_part(part)
         self._read_refusal(message)
         if message.get("annotations"):

@@ -428,7 +428,9 @@ def read_usage(data: Json, *paths: str) -> Usage | None:
     Usage(input_tokens=7, output_tokens=2, cache_read_tokens=3, cache_write_tokens=0, reasoning_tokens=0)
     """
     counts = [[count_at(data, *path.split(".")) for path in each.split("|")] for each in paths]
-    return None if counts[0] == [None] else Usage(*(next(filter(None, each), 0) for each in counts))
+    return (
+        None if all(count is None for count in counts[0]) else Usage(*(next(filter(None, each), 0) for each in counts))
+    )
 
 
 def _is_error(data: Json) -> bool:
