@@ -298,6 +298,8 @@ def _usage_error(error: click.ClickException) -> str:
             own = {each for option in say.params for each in option.opts}
             near = near or [f"say {error.option_name}"] * (error.option_name in own)
         message = f"unknown option {error.option_name!r}" + (f"; did you mean {' or '.join(near)}?" if near else "")
+        if not error.option_name.strip("-")[:1].isalpha():
+            message += f"; write `{ctx.command_path} --` before a text that begins with -"
     if isinstance(error, click.NoSuchCommand) and isinstance(ctx, click.Context):
         hinted = _commands_like(ctx.command, error.command_name)
         message = f"unknown command {error.command_name!r}" + (f"; {hinted}" if hinted else "")

@@ -709,6 +709,8 @@ def _arguments(text: str, spec: ToolSpec) -> dict[str, Json]:
         data = read_exact_json(text or "{}")
         if isinstance(data, str):  # some relays write the arguments as JSON twice
             data = read_exact_json(data)
+        if data == []:  # how PHP writes an empty object
+            return {}
         if isinstance(data, dict):
             return data
         problem = "are not a JSON object"
