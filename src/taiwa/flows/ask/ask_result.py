@@ -415,10 +415,10 @@ class AskResult:
         act, answer, before = self.act, self.answer, list[str]()
         if isinstance(act, Search) and act.assumption:
             before.append(_line(f"({act.assumption})"))
-        if self.is_uncertain:
-            before.append(sentence("The documents may not cover this. The closest passages are:"))
-        elif answer is not None and not answer.documented:
+        if answer is not None and not answer.documented and not answer.claims:
             before.append(sentence("The documents do not say."))
+        elif self.is_uncertain:
+            before.append(sentence("The documents may not cover this. The closest passages are:"))
         return tuple(before)
 
     def _blocks(self, sentence: Translate) -> Iterator[str]:

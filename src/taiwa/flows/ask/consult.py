@@ -570,8 +570,8 @@ def _is_uncertain(found: Clarified, answer: Answer, term_weights: TermWeights) -
     A sentence of a model that restates a passage settles it; a model that found no answer is believed unless the evidence
     is strong. With few passages no word is rare, so the content is counted; that of text without spaces always is.
     """
-    if not answer.documented:
-        return bool(answer.claims)  # the nearest parts, which do not answer
+    if not answer.documented and answer.claims:
+        return True  # the nearest parts, which do not answer
     chance = answerable(found.evidence, len(found.passages))
     thresholds = found.decision.situation.profile.thresholds
     if answer.source == "generated" and all(claim.supported for claim in answer.claims):
