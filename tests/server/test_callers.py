@@ -15,11 +15,14 @@ import httpx
 import pytest
 
 from taiwa.kernel.messages import Request, Response, Usage, assistant
+from taiwa.server import conversation_turns
 from taiwa.server.access import ServerLimits
 from taiwa.server.conversation_turns import MOST_LONG_KEPT
+from taiwa.store.refs import Refs
 from taiwa.store.server_records import Caller
 from tests.server.page.tab import GatedModel
 from tests.server.serving import Serving, serving
+from tests.waiting import wait_for
 
 Json = dict[str, Any]
 WORDS = "Tea and cake."
@@ -245,6 +248,25 @@ def test_the_streams_of_one_caller_leave_places_for_others(tmp_path: Path) -> No
         assert server.client.get("/health").status_code == 200
         assert httpx.get(f"{server.server.url}/api/events").status_code == 401
         assert server.chat("hi").status_code == 200
+
+
+def test_streams_that_wait_cost_the_turns_of_others_nothing(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[object] = []
+    moves = Refs.moves
+    monkeypatch.setattr(Refs, "moves", lambda refs: (looks.append(refs), moves(refs))[1])
+    monkeypatch.setattr(conversation_turns, "LOOK_SECONDS", 3_600, raising=False)
+    with called(server, "ann") as ann, called(server, "ben") as ben, ExitStack() as opened:
+        streams = [opened.enter_context(ann.stream("GET", "/api/events")).iter_lines() for _ in range(10)]
+        assert all("event: ready" in lines for lines in streams)
+        looks.clear()
+
+        say(ben, "one")
+        say(ben, "two")
+        own, looks[:] = looks[:], []
+        say(ann, "three")
+
+        assert own == []
+        wait_for(lambda: len(looks) >= 10)
 
 
 def test_the_answers_of_one_caller_leave_places_for_others(tmp_path: Path) -> None:

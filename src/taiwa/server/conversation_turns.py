@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,7 +11,7 @@ from secrets import token_urlsafe
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, add_turn, change_app, edit_state, summarize_window
 from taiwa.kernel.attachments import Attachment, read_reference
-from taiwa.kernel.errors import InputError, NotFoundError
+from taiwa.kernel.errors import InputError, NotFoundError, StoreError
 from taiwa.kernel.messages import Message, Text, Usage
 from taiwa.kernel.serialization import Json, items_at
 from taiwa.kernel.text import estimate_tokens
@@ -31,6 +31,8 @@ from taiwa.store.runs import Run, UnfinishedRun
 
 MOST_KEPT = 256
 """Ended runs whose events can still be followed."""
+LOOK_SECONDS = 1.0
+"""Seconds between polls of conversations that other programs may change."""
 MOST_LONG_KEPT = 16
 """The same of long conversations: a request may have 32 MB."""
 
@@ -130,7 +132,8 @@ class FollowedRuns:
         self._ended: deque[str] = deque()
         self._ended_long: deque[str] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._waiting: set[asyncio.Event] = set()
+        self._waiting: dict[str, dict[asyncio.Event, object]] = {}
+        """What each follower of a caller saw last of the store."""
         self.version = 0
         """The number of runs that were started or ended."""
         self.stopping = False
@@ -157,25 +160,49 @@ class FollowedRuns:
         """Return the runs of a session that can be followed, oldest first."""
         return [run for run in tuple(self._runs.values()) if run.session == session and run.caller == caller]
 
-    async def wait(self, version: int, seconds: float) -> None:
-        """Wait until a run is started or ended after a version, or the server stops, at most some seconds."""
-        if self.version == version and not self.stopping:
-            changed = asyncio.Event()
-            self._waiting.add(changed)
-            try:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(changed.wait(), seconds)
-            finally:
-                self._waiting.discard(changed)
+    async def wait(self, caller: str, version: int, seen: object, look: Callable[[], object]) -> None:
+        """Wait until a run of a caller is started or ended after a version, `look` finds another value than was seen, or the server stops.
+
+        One look serves all connections of a caller, of which there may be a thousand.
+        """
+        if self.version != version or self.stopping:
+            return
+        if caller not in self._waiting:
+            self._waiting[caller] = {}
+            task = asyncio.create_task(self._look(caller, look))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        changed = asyncio.Event()
+        self._waiting[caller][changed] = seen
+        try:
+            await changed.wait()
+        finally:
+            self._waiting.get(caller, {}).pop(changed, None)
+
+    async def _look(self, caller: str, look: Callable[[], object]) -> None:
+        """Wake the followers of a caller that saw something else, as long as there are some."""
+        try:
+            await asyncio.sleep(LOOK_SECONDS)
+            while self._waiting[caller]:
+                with suppress(StoreError):  # it is looked again
+                    found = await asyncio.to_thread(look)
+                    for changed, seen in self._waiting[caller].items():
+                        if seen != found:
+                            changed.set()
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            for changed in self._waiting.pop(caller):
+                changed.set()
 
     def stop(self) -> None:
         """Wake up all followers, because the server stops."""
         self.stopping = True
-        self._wake()
+        for caller in self._waiting:
+            self._wake(caller)
 
-    def _wake(self) -> None:
+    def _wake(self, caller: str) -> None:
         self.version += 1
-        for changed in self._waiting:
+        for changed in self._waiting.get(caller, ()):
             changed.set()
 
     @asynccontextmanager
@@ -233,7 +260,7 @@ class FollowedRuns:
         session = run.completions[0].session
         followed = FollowedRun(token_urlsafe(12), caller, session.name, [run])
         self._runs[followed.id] = followed
-        self._wake()
+        self._wake(caller)
         if texts:
             task = asyncio.create_task(self._perform(runs, session, followed, texts))
             self._tasks.add(task)
@@ -251,7 +278,7 @@ class FollowedRuns:
         ended.append(followed.id)
         if len(ended) > most:
             del self._runs[ended.popleft()]
-        self._wake()
+        self._wake(followed.caller)
 
     async def _perform(self, runs: Runs, session: AsyncSession, followed: FollowedRun, texts: Sequence[str]) -> None:
         try:

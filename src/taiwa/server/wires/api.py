@@ -74,8 +74,6 @@ from taiwa.store.runs import Axis
 from taiwa.tools.registry import BUILT_IN
 
 MOST_LISTED = 1000
-LOOK_SECONDS = 1.0
-"""Seconds between polls of conversations that other programs may change."""
 MOST_TITLE = 200
 """Characters of a title."""
 MOST_AUTHOR = 60
@@ -617,7 +615,7 @@ async def changes(request: Request) -> Response:
             if not ready:
                 ready = True
                 yield event({}, "ready")
-            await state.followed.wait(version, LOOK_SECONDS)
+            await state.followed.wait(caller, version, known, refs.moves)
 
     return EventStream(write())
 

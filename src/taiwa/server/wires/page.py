@@ -50,7 +50,6 @@ from taiwa.server.request import (
 from taiwa.server.runs import InsertedDelta
 from taiwa.server.wire_interface import GET, Route, Wire
 from taiwa.server.wires import documents
-from taiwa.server.wires.api import LOOK_SECONDS
 from taiwa.server.wires.persons import shown_person
 from taiwa.sessions.commit_turn import TurnResult
 from taiwa.sessions.users import UserProfiles
@@ -273,12 +272,13 @@ async def follow(request: Request) -> Response:
     session = name_of(request) if shown else await asyncio.to_thread(_name, request)
     last = request.headers.get("last-event-id", "")
 
-    def look() -> str:
+    def look() -> tuple[object, str]:
+        moves = repository.store.refs.moves()
         found = repository.store.refs.find(session)
-        return "" if found is None else found[2]
+        return moves, "" if found is None else found[2]
 
     def is_left() -> bool:
-        return bool(look()) and unfinished_turn(repository, session) is not None
+        return bool(look()[1]) and unfinished_turn(repository, session) is not None
 
     language = language_of(request)
 
@@ -303,7 +303,7 @@ async def follow(request: Request) -> Response:
                     seen.add(run.id)
                     async for part in _written(run, language):
                         yield part
-            tip = await asyncio.to_thread(look)
+            moves, tip = await asyncio.to_thread(look)
             if tip != shown:
                 shown = tip
                 if tip:
@@ -314,7 +314,7 @@ async def follow(request: Request) -> Response:
             if not ready:
                 ready = True
                 yield event({}, "ready")
-            await state.followed.wait(version, LOOK_SECONDS)
+            await state.followed.wait(caller, version, moves, repository.store.refs.moves)
 
     return EventStream(write())
 
