@@ -4,8 +4,10 @@ import sqlite3
 
 import pytest
 
+from taiwa.store import Store
 from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 from tests.cli.terminal import Terminal
+from tests.store.turns import begin
 
 
 @pytest.fixture
@@ -22,6 +24,13 @@ def talked(taiwa: Taiwa, model_server: ModelServer) -> Taiwa:
 def test_an_undamaged_store_has_no_problems(talked: Taiwa) -> None:
     assert talked.ok("fsck").out == "4 nodes: every hash is right\n"
     assert talked.ok("fsck", "--json").json == {"nodes": 4, "problems": []}
+
+
+def test_the_nodes_of_callers_are_counted_with_those_that_were_checked(taiwa: Taiwa, place: Place) -> None:
+    with Store.open(str(place.store), owner="ann") as store:
+        begin(store, "main", "Tea?")
+
+    assert taiwa.ok("fsck").out == "2 nodes: every hash is right\n"
 
 
 def test_a_damaged_node_is_listed_without_its_text(talked: Taiwa, place: Place) -> None:

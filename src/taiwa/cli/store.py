@@ -220,7 +220,9 @@ def fsck(common: CommonOptions) -> None:
             print_notice(_("no conversation can be read whole"))
     else:
         print_line(
-            ngettext("{n} node: every hash is right", "{n} nodes: every hash is right", repository.store.nodes.count())
+            ngettext(
+                "{n} node: every hash is right", "{n} nodes: every hash is right", repository.store.nodes.count_all()
+            )
         )
     if problems:
         raise CorruptError(
@@ -235,7 +237,7 @@ def fsck(common: CommonOptions) -> None:
 def _count_nodes(repository: "Repository") -> int | None:
     """Return the number of nodes; None if the damage does not let them be counted."""
     try:
-        return repository.store.nodes.count()
+        return repository.store.nodes.count_all()
     except CorruptError:
         return None
 

@@ -614,6 +614,10 @@ class Nodes:
         """Return the number of nodes."""
         return int(self._db.one(f"SELECT count(*) {OWNED}", self.owner))
 
+    def count_all(self) -> int:
+        """Return the number of nodes of all owners."""
+        return int(self._db.one("SELECT count(*) FROM node"))
+
 
 # The walk ends at the first node that has a snapshot.
 STEPS = f"""
