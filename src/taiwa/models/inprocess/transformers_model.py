@@ -77,8 +77,9 @@ def parse_spec(text: str) -> ModelSpec:
     where, _, query = text.partition("?")
     if not where.strip():
         raise ConfigError(f"'local:' does not name a model; {FORM}")
-    known = {"device": str, "dtype": DTYPES, "threads": int, "context": int, "wire": WIRES}
-    options = parse_options(query, known, "local")
+    options = parse_options(
+        query, {"device": str, "dtype": DTYPES, "threads": int, "context": int, "wire": WIRES}, "local"
+    )
     return ModelSpec(where, **options)
 
 
