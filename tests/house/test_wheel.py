@@ -12,8 +12,8 @@ from tests.house.source import ROOT
 
 pytestmark = pytest.mark.slow
 
-MAX_WHEEL_BYTES = 1_650_000
-"""What pip shows as 1.6 MB."""
+MAX_WHEEL_BYTES = 1_665_000
+"""What pip shows as 1.7 MB."""
 
 
 class WheelEnvironment:
