@@ -102,7 +102,7 @@ class OfConversation(Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read a first word that is not a command as the conversation, if nothing or a command follows."""
         words = self.make_parser(ctx).parse_args([*args])[1]
-        following = [each for each in words[1:] if not each.startswith("-")][:1]
+        following = self.make_parser(ctx).parse_args(words[1:])[1][:1]  # behind the options of the group
         if words and words[0] not in self.commands and all(each in self.commands for each in following):
             args = [*args[: len(args) - len(words)], "-s", *words]
         rest = super().parse_args(ctx, args)

@@ -258,6 +258,8 @@ class Connections:
         try:
             yield
         finally:
+            self._keeper = None
+            self._idle.clear()
             for each in list(self._opened):
                 await self._close(each)
 
@@ -642,7 +644,6 @@ class HttpModel:
         http, deadline, is_announced = self._http_request(method, call), None, False
         pace, paced = None if request is None else self.pace, None
         async with nullcontext() if pace is None else pace.place():
-            connections = self._connections_here()
             for made in count(1):
                 while pace is not None and request is not None:
                     tokens = sum(estimate_tokens(message.text) for message in request.messages)
@@ -661,6 +662,7 @@ class HttpModel:
                 attempt = _Attempt(self, http, request, deadline)
                 began = self.clock.now()
                 logger.debug("%s %s%s, attempt %d", method, self.host, http.url.target.decode(), made)
+                connections = self._connections_here()  # another one if the model was closed while it waited
                 connection = await connections.take()
                 try:
                     async with aclosing(read(attempt, connection)) as items:

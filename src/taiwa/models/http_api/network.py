@@ -26,7 +26,8 @@ class Network(httpcore2.AsyncNetworkBackend):
         try:
             async with asyncio.timeout(timeout):
                 found = await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM)
-                tries = [partial(asyncio.open_connection, str(address[0]), port) for *_, address in found]
+                tries = [partial(_connect, str(address[0]), port) for *_, address in found]
+                opened: Stream | None
                 opened, _, faults = await staggered_race(tries, STAGGER_SECONDS)
         except builtins.TimeoutError as error:
             raise httpcore2.ConnectTimeout from error
@@ -34,13 +35,37 @@ class Network(httpcore2.AsyncNetworkBackend):
             raise httpcore2.ConnectError from error
         if opened is None:
             raise httpcore2.ConnectError from ExceptionGroup(host, [each for each in faults if each is not None])
-        return Stream(*opened)
+        return opened
+
+
+async def _connect(host: str, port: int) -> "Stream":
+    loop, reader = asyncio.get_running_loop(), Reader()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    transport, _ = await loop.create_connection(lambda: protocol, host, port)
+    return Stream(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
+
+
+class Reader(asyncio.StreamReader):
+    """A reader that knows how many of the bytes that arrived were not read yet."""
+
+    unread = 0
+
+    def feed_data(self, data: Any) -> None:  # noqa: ANN401  (bytes, or a view of some)
+        """Take bytes that arrived."""
+        self.unread += len(data)
+        super().feed_data(data)
+
+    async def read(self, n: int = -1) -> bytes:
+        """Return what arrives next, b"" at the end."""
+        data = await super().read(n)
+        self.unread -= len(data)
+        return data
 
 
 class Stream(httpcore2.AsyncNetworkStream):
     """A connection; who reads from it has a timeout of its own."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: Reader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
 
@@ -66,11 +91,16 @@ class Stream(httpcore2.AsyncNetworkStream):
         self._writer.transport.abort()
 
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401
-        """Return what is known of the connection; `is_readable` asks the system, which knows of an end before the event loop does."""
+        """Return what is known of the connection; `is_readable` of an idle one says that it cannot be used again: bytes of no call
+        arrived, or its end did, of which the system knows before the event loop does.
+        """
         if info != "is_readable":
             return self._writer.get_extra_info(info)
-        if self._writer.is_closing():
+        if self._writer.is_closing() or self._reader.unread or self._reader.at_eof():
             return True
+        socket = self._writer.get_extra_info("socket")
+        if not hasattr(select, "poll"):  # on Windows
+            return bool(select.select([socket], [], [], 0)[0])
         poll = select.poll()
-        poll.register(self._writer.get_extra_info("socket"), select.POLLIN)
+        poll.register(socket, select.POLLIN)
         return bool(poll.poll(0))
