@@ -33,6 +33,7 @@ def test_the_state_is_shown_whole_or_by_place(talked: Taiwa) -> None:
     assert talked.ok("state", "get", "dictionary.文", "translate-1~1").out == '"sentence"\n'
     assert talked.ok("state", "--json").json["state"]["turns"] == 2
     assert talked.ok("state", "--json", "translate-1~1").json["state"]["turns"] == 1
+    assert talked.ok("state", "translate-1~1", "-s", "translate-1~1", "--json").json["state"]["turns"] == 1
     assert talked.ok("state", "translate-1~1", "get", "dictionary.文").out == '"sentence"\n'
     assert talked.ok("state", "history", "dictionary.文", "translate-1~1", "--json").json[0]["value"] == "sentence"
     assert talked("state", "-s", "nix", "get", "dictionary").code == 2

@@ -508,6 +508,10 @@ def test_a_coding_agent_gets_calls_of_its_namespaces_beside_tools_that_no_other_
         ({"background": True, "store": False}, "background"),
         ({"include": ["everything"]}, "include"),
         ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
+        (
+            {"tools": [{"type": "namespace", "name": "n", "tools": [{"type": "web_search"}]}]},
+            "tools[0].tools[0].type",
+        ),
         ({"metadata": {"a": 1}}, "metadata.a"),
         ({"metadata": {"a": "x" * 513}}, "metadata.a"),
         ({"metadata": {"a" * 65: "x"}}, "metadata." + "a" * 65),

@@ -173,9 +173,10 @@ def parse_changes(app: App, text: str, *, is_cut: bool = False) -> ParsedReply:
 
 def stated_under(text: str, field: str) -> str:
     """Return the sentence of the user under which a list of changes names a field last; "" for any other text."""
-    with suppress(OutputValidationError):
-        for item in reversed(_any_list().parse(text).value if text.startswith("[") else []):
-            under = item.get("changes")
+    with suppress(ValueError, RecursionError):
+        written = json.loads(text) if text.startswith("[") else None
+        for item in reversed(written if isinstance(written, list) else []):
+            under = item.get("changes") if isinstance(item, dict) else None
             if isinstance(under, list) and any(isinstance(each, dict) and each.get("field") == field for each in under):
                 return str(item.get("said", ""))
     return ""

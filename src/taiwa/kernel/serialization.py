@@ -524,16 +524,21 @@ def exact_json(data: Json, *, allow_nan: bool = False) -> str:
 
     >>> exact_json(read_exact_json('{"price": 1.10, "of": ["tea"]}'))
     '{"price": 1.10, "of": ["tea"]}'
+    >>> exact_json([Digits("1.10"), float("nan")], allow_nan=True)
+    '[1.10, NaN]'
 
     Raises:
-        ValueError: a number is not finite.
+        ValueError: a number is not finite, without `allow_nan`.
     """
     if has_digits(data):
         if isinstance(data, dict):
-            members = (f"{json.dumps(key, ensure_ascii=False)}: {exact_json(each)}" for key, each in data.items())
+            members = (
+                f"{json.dumps(key, ensure_ascii=False)}: {exact_json(each, allow_nan=allow_nan)}"
+                for key, each in data.items()
+            )
             return f"{{{', '.join(members)}}}"
         if isinstance(data, list):
-            return f"[{', '.join(map(exact_json, data))}]"
+            return f"[{', '.join(exact_json(each, allow_nan=allow_nan) for each in data)}]"
         if isinstance(data, Digits) and isfinite(data):
             return data.text
     return json.dumps(data, ensure_ascii=False, allow_nan=allow_nan)

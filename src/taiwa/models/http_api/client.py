@@ -728,7 +728,7 @@ class HttpModel:
             parsed = httpx2.URL(self.base.join(call.path))
             known = self._urls[call.path] = _wire_url(parsed), parsed.netloc.decode()
         url, host = known
-        length = [("Content-Length", str(len(call.body)))] if call.body else []
+        length = [("Content-Length", str(len(call.body)))] if call.body or method == "POST" else []
         headers = [("Host", host), *HEADERS, *own, *length]
         return httpcore2.Request(method, url, headers=headers, content=call.body)
 

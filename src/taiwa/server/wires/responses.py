@@ -283,9 +283,10 @@ def _read_tools(body: Fields) -> tuple[ToolSpec, ...]:
         if kind == "function":
             tools.append(read_function(item))
         elif kind == NAMESPACE:
-            functions = (each for each in item.objects("tools") if each.text("type") == "function")
-            spec = map(read_function, functions)
+            inner = [*item.objects("tools")]
+            spec = map(read_function, (each for each in inner if each.text("type") == "function"))
             tools += [replace(each, name=name_in(item.text("name"), each.name)) for each in spec]
+            unusable += (each for each in inner if each.text("type") != "function")
         elif kind != FILE_SEARCH:
             unusable.append(item)
     if unusable and not tools:
