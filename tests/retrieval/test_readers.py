@@ -130,6 +130,36 @@ def test_a_docx_whose_reader_loses_its_text_is_doubted(monkeypatch: pytest.Monke
     assert parsed(raw, "docx").doubt.startswith("only 13% of its text")
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("<m:t>x</m:t>", "x^2·1/12"),
+        ('<m:t xml:space="preserve">x </m:t>', "(x )^2·1/12"),
+        ('<m:t xmlns:m="m">x</m:t>', "x^2·1/12"),
+        ("<m:t> 3:4</m:t>", "( 3:4)^2·1/12"),
+        ("<m:t>a&lt;b</m:t>", "(a<b)^2·1/12"),
+        (f"{'<m:e>' * 3000}<m:t>a&lt;b &amp; c</m:t>{'</m:e>' * 3000}", "a<b & c 2 · 1 12"),
+    ],
+)
+def test_a_formula_of_a_docx_is_read_whatever_its_text_and_attributes(written: str, read: str) -> None:
+    power = f"<m:sSup><m:e><m:r>{written}</m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r></m:sup></m:sSup>"
+    twelfth = "<m:f><m:num><m:r><m:t>1</m:t></m:r></m:num><m:den><m:r><m:t>12</m:t></m:r></m:den></m:f>"
+    formula = f"<m:oMath>{power}<m:r><m:t>·</m:t></m:r>{twelfth}</m:oMath>"
+
+    reading = parsed(docx(f"<w:p><w:r><w:t>Rate: </w:t></w:r>{formula}</w:p>"), "docx")
+
+    assert reading.text.strip() == f"Rate: {read}"
+
+
+def test_the_words_around_a_box_in_the_header_of_a_docx_are_read() -> None:
+    box = "<w:pict><w:txbxContent><w:p><w:r><w:t>Boxed</w:t></w:r></w:p></w:txbxContent></w:pict>"
+    header = f"<w:hdr><w:p ><w:r><w:t>Before</w:t></w:r><w:r>{box}</w:r><w:r><w:t>After</w:t></w:r></w:p></w:hdr>"
+
+    reading = parsed(docx("Body", extra={"word/header1.xml": header.encode()}), "docx")
+
+    assert reading.text.split() == ["Before", "Boxed", "After", "Body"]
+
+
 def test_a_web_page_gives_its_text_and_headings_without_its_menus() -> None:
     reading = parsed(PAGE, "html")
 

@@ -5,9 +5,11 @@ import re
 import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
+from html import unescape
 from importlib import import_module
 from typing import Any
 from xml.etree import ElementTree
+from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from taiwa.kernel.wording import Wording
@@ -37,8 +39,8 @@ def read_docx(raw: bytes) -> ParsedDocument:
         raise UnreadableError(Wording("broken or encrypted: not a DOCX that can be opened")) from None
     for place, part in parts.items():
         if around := AROUND.fullmatch(place):
-            found = PARAGRAPH.findall(_readable(part))
-            lines = (b"".join(WRITTEN.findall(line)).decode("utf-8", "replace") for line in found)
+            stretches = PARAGRAPH_EDGE.split(_readable(part))
+            lines = (b"".join(WRITTEN.findall(stretch)).decode("utf-8", "replace") for stretch in stretches)
             # A number alone is that of a page.
             beside = "".join(f"<p>{line}</p>" for line in lines if any(map(str.isalpha, line)) and line not in html)
             html = f"{beside}{html}" if around[1] == "header" else f"{html}{beside}"
@@ -52,22 +54,25 @@ def read_docx(raw: bytes) -> ParsedDocument:
 WORD_PART = re.compile(r"word/\w+\.xml")
 AROUND = re.compile(r"word/(header|footer)\d*\.xml")
 """What stands above or below the text of each page, which mammoth leaves out."""
-PARAGRAPH = re.compile(rb"<w:p[ >].*?</w:p>", re.DOTALL)
-WRITTEN = re.compile(rb"<\w+:t(?: [^>]*)?>([^<]*)")
+
+# These patterns take linear time: a tag or an element ends where another like it starts, so no stretch is searched twice.
+PARAGRAPH_EDGE = re.compile(rb"</?w:p[ >]")
+WRITTEN = re.compile(rb"<\w+:t(?: [^<>]*)?>([^<]*)")
 DRAWING = re.compile(
     rb"<w:drawing>(?:(?!</?w:drawing>|<w:txbx).)*<w:txbxContent>(?:(?!</?w:drawing>).)*</w:drawing>", re.DOTALL
 )
-TEXT_BOX = re.compile(rb"<w:txbxContent>.*?</w:txbxContent>", re.DOTALL)
+TEXT_BOX = re.compile(rb"<w:txbxContent>(?:[^<]++|<(?!/?w:txbxContent>))*+</w:txbxContent>")
+FORMULA = re.compile(rb"<m:oMath(?: [^<>]*)?>(?:[^<]++|<(?!/?m:oMath[ >]))*+</m:oMath>")
 UNUSUAL = re.compile(rb"<\w+:(?:rt|fldSimple|oMath|vanish|txbxContent)[ />]")
 REWRITTEN = tuple(
     (re.compile(old, re.DOTALL), new)
     for old, new in (
-        (rb"<(\w+):rt(?: [^>]*)?>.*?</\1:rt>", b""),  # a reading above characters
-        (rb"</?\w+:(?:ruby|rubyBase|fldSimple)(?: [^>]*)?>", b""),
+        (rb"<(\w+):rt(?: [^<>]*)?>(?:[^<]++|<(?!/?\1:rt[ >]))*+</\1:rt>", b""),  # a reading above characters
+        (rb"</?\w+:(?:ruby|rubyBase|fldSimple)(?: [^<>]*)?>", b""),
         # hidden text
-        (rb"<(\w+):r(?: [^>]*)?><\1:rPr>(?:(?!</\1:rPr>|<\1:rPrChange).)*<\1:vanish */>(?:(?!<\1:r[ >]).)*?</\1:r>", b""),
+        (rb"<(\w+):r(?: [^<>]*)?><\1:rPr>(?:(?!</\1:rPr>|<\1:r(?:PrChange|[ >])|<\1:vanish */>).)*+<\1:vanish */>(?:(?!<\1:r[ >]).)*?</\1:r>", b""),
         # text boxes without a copy for older programs
-        (rb"<mc:Choice [^>]*>((?:(?!</?mc:Choice[ >]).)*)</mc:Choice>\s*(?=</mc:AlternateContent>)", rb"<mc:Fallback>\1</mc:Fallback>"),
+        (rb"<mc:Choice [^<>]*>((?:(?!</?mc:Choice[ >]).)*)</mc:Choice>\s*(?=</mc:AlternateContent>)", rb"<mc:Fallback>\1</mc:Fallback>"),
     )
 )  # fmt: skip
 """What mammoth leaves out, or shows against its purpose, and what it reads in its place."""
@@ -77,8 +82,6 @@ NOTE_MARK = re.compile(r'<sup><a href="#(?:foot|end)note-[^"]*"[^>]*>\[(\d+)\]</
 BACK_FROM_NOTE = re.compile(r' ?<a href="#(?:foot|end)note-ref-[^"]*">↑</a>')
 
 
-FORMULA = re.compile(rb"<m:oMath(?: [^>]*)?>.*?</m:oMath>", re.DOTALL)
-PREFIX = re.compile(rb"[</ ](\w+):")
 ONE_TERM = re.compile(r"[\w.^]*|\([^()]*\)|\[[^\[\]]*\]|\|[^|]*\|")
 ACCENTS = {"acc": "\u0302", "bar": "\u0305"}
 INDEXED = ("nary", "sSub", "sSup", "sSubSup", "limLow", "limUpp")
@@ -86,12 +89,16 @@ INDEXED = ("nary", "sSub", "sSup", "sSubSup", "limLow", "limUpp")
 
 def _formula_text(formula: re.Match[bytes]) -> bytes:
     """Return a run of text with a formula on one line: fractions as `a/b`, powers as `a^b`, indices as `a_b`."""
-    names = "".join(f' xmlns:{name.decode()}="{name.decode()}"' for name in {*PREFIX.findall(formula[0])})
+    tree = ElementTree.TreeBuilder()
+    # Not a parser of ElementTree, which wants the prefixes declared: they are so outside of the formula.
+    parser = expat.ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = tree.start, tree.end, tree.data
     try:
         # It has no document type, and so no entities.
-        text = _line_of(ElementTree.fromstring(f"<x{names}>{formula[0].decode()}</x>"))  # noqa: S314
-    except (ElementTree.ParseError, ValueError, RecursionError):
-        text = " ".join(re.sub(rb"<[^>]*>", b" ", formula[0]).decode("utf-8", "replace").split())
+        parser.Parse(formula[0], True)
+        text = _line_of(tree.close())
+    except (expat.ExpatError, RecursionError):
+        text = " ".join(unescape(re.sub(rb"<[^>]*>", b" ", formula[0]).decode("utf-8", "replace")).split())
     return f'<w:r><w:t xml:space="preserve">{escape(text)}</w:t></w:r>'.encode()
 
 
@@ -99,8 +106,8 @@ def _line_of(node: ElementTree.Element) -> str:
     kind = _name(node)
     if kind == "t":
         return node.text or ""
-    properties = [each for each in node if each.tag == f"{{m}}{kind}Pr"]
-    marks = {_name(mark): next(iter(mark.attrib.values()), "") for each in properties for mark in each}
+    properties = [each for each in node if each.tag == f"m:{kind}Pr"]
+    marks = {_name(mark): mark.get("m:val", "") for each in properties for mark in each}
     parts = [(_name(part), _line_of(part)) for part in node if not _name(part).endswith(("Pr", "del"))]
     texts = [text for _, text in parts]
     inner = dict(parts)
@@ -131,7 +138,7 @@ def _line_of(node: ElementTree.Element) -> str:
 
 
 def _name(node: ElementTree.Element) -> str:
-    return node.tag.rpartition("}")[2]
+    return node.tag.rpartition(":")[2]
 
 
 def _one_term(text: str) -> str:
