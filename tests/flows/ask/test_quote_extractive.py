@@ -119,3 +119,30 @@ def test_every_claim_is_a_quotation(text: str, query: str) -> None:
 def test_a_row_of_a_later_piece_of_a_table_has_the_names_of_its_columns() -> None:
     assert best("limit in Rome", "| Rome | 90 |\n| Bari | 80 |\n", "Hotels", "City | Limit") == "Rome · Limit: 90"
     assert best("limit in Rome", "Rome has no limit.\n", "Hotels", "City | Limit") == "Rome has no limit."
+
+
+@pytest.mark.parametrize(
+    ("before", "between"),
+    [
+        ("Limits in spring:\n\n", "\nWe close on Mondays.\n\nLimits in autumn:\n\n"),
+        ("Limits:\n\n", "\nLimits:\n\n"),
+        ("## Spring\n\n", "\n## Autumn\n\n"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        ("| name | limit |\n|---|---|\n", "Leeds hotel · limit: 120; York hotel · limit: 130"),
+        ("", "Leeds hotel · 120; York hotel · 130"),
+    ],
+)
+def test_the_rows_that_are_quoted_together_are_of_one_table(before: str, between: str, names: str, found: str) -> None:
+    rows = "| Leeds hotel | 120 |\n| York hotel | 130 |"
+    others = rows.replace("hotel", "hotel by the sea")
+    for text in (
+        f"{before}{names}{rows}\n{between}{names}{others}\n",
+        f"{before}{names}{others}\n{between}{names}{rows}\n",
+    ):
+        ((_, span),) = spans("hotel of Bath", (Passage("a.md", text, 1.0),), (), PLAIN)
+
+        assert (span.text, text[span.start : span.end]) == (found, rows)

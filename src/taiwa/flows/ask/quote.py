@@ -496,30 +496,41 @@ def spans(
     return found
 
 
-def _with_rows(text: str, units: Sequence[_Unit], span: Span, asked: Sequence[_Unit]) -> Span:
-    """Return all rows in the place of one that was not asked for: its table answers, or does not."""
-    unit = next(each for each in units if each.start == span.start)
-    if not unit.head or unit in asked:
+def _with_rows(text: str, units: Sequence[_Unit], span: Span, asked: AbstractSet[_Unit]) -> Span:
+    """Return all rows of its table in the place of one that was not asked for: the table answers, or does not."""
+    first = next(at for at, each in enumerate(units) if each.start == span.start)
+    if not units[first].head or units[first] in asked:
         return span
-    rows = [each for each in units if each.head == unit.head]
-    end, words = _below(text, rows, shown=True)
-    return replace(span, start=rows[0].start, end=end, text=words)
+    stop = first + 1
+    while first and _in_one_table(text, units[first - 1], units[first]):
+        first -= 1
+    while stop < len(units) and _in_one_table(text, units[stop - 1], units[stop]):
+        stop += 1
+    end, words = _below(text, units, range(first, stop), shown=True)
+    return replace(span, start=units[first].start, end=end, text=words)
 
 
-def _asked_for(text: str, units: Sequence[_Unit], terms: AbstractSet[str], term_weights: TermWeights) -> list[_Unit]:
+def _in_one_table(text: str, one: _Unit, other: _Unit) -> bool:
+    """Whether two successive units, of which one is a row, are rows of one table: no heading or header is between them."""
+    return (one.head, one.lead) == (other.head, other.lead) and not text[one.end : other.start].strip()
+
+
+def _asked_for(
+    text: str, units: Sequence[_Unit], terms: AbstractSet[str], term_weights: TermWeights
+) -> frozenset[_Unit]:
     """Return the units that may answer though the question has words that are nowhere: sentences that announce nothing, and
     rows and items with one of the terms that not all of their table or list has.
     """
-    found: list[_Unit] = []
+    found: set[_Unit] = set()
     for (head, lead), group in groupby(units, key=lambda each: (each.head, each.lead)):
         own = [(unit, frozenset(term_weights.terms(text[unit.start : unit.end]))) for unit in group]
         common = frozenset.intersection(*(each for _, each in own)) if len(own) > 1 else frozenset[str]()
-        found += (
+        found.update(
             unit
             for unit, each in own
             if not unit.below[0] and (not (head or lead) or any(has_term(term, each - common) for term in terms))
         )
-    return found
+    return frozenset(found)
 
 
 def _best(
@@ -616,23 +627,30 @@ def _units(passage: Passage) -> Iterator[_Unit]:
             else:
                 found += units
                 lead = text[units[-1].start : units[-1].end] if units else ""
-    for number, unit in enumerate(found):
+    stops = [*range(1, len(found) + 1)]  # where the units with the lead of each end
+    for number in reversed(range(len(found) - 1)):
+        if found[number].lead == found[number + 1].lead:
+            stops[number] = stops[number + 1]
+    for number, unit in enumerate(found, 1):
         words = text[unit.start : unit.end]
-        announced = [*takewhile(lambda each: each.lead == words, found[number + 1 :])]  # noqa: B023  (read at once)
-        yield replace(unit, below=_below(text, announced, shown=words.endswith(COLONS))) if announced else unit
+        if number < len(found) and found[number].lead == words:
+            announced = range(number, stops[number])
+            yield replace(unit, below=_below(text, found, announced, shown=words.endswith(COLONS)))
+        else:
+            yield unit
 
 
 COLONS = (":", "：")
 
 
-def _below(text: str, units: Sequence[_Unit], *, shown: bool) -> tuple[int, str]:
+def _below(text: str, units: Sequence[_Unit], announced: range, *, shown: bool) -> tuple[int, str]:
     words = ""
-    for unit in units if shown else ():
+    for unit in (units[at] for at in announced) if shown else ():
         more = f"{words}; {_plain(text, replace(unit, lead=''), unit.end)}".removeprefix("; ")
         if len(more) > MAX_QUOTATION_CHARS:
             return unit.start, f"{words} …"
         words = more
-    return units[-1].end, words
+    return units[announced[-1]].end, words
 
 
 def place_of(words: str, passages: Sequence[Passage]) -> tuple[Passage, int, int] | None:
