@@ -310,7 +310,7 @@ def test_a_shell_gets_completions(place: Place) -> None:
         (("say", "--modle", "x"), "; did you mean --model?"),
         (("say", "--file", "x"), "; did you mean --fragment or --attach?"),
         (("say", "-o", "x"), "; did you mean --temperature or --max-tokens?"),
-        (("say", "-t", "x"), "; did you mean --temperature or --tool or --tokens-per-minute?"),
+        (("say", "-t", "x"), "; did you mean --temperature or --tool or --trust-mcp?"),
         (("delete", "-y", "x"), "; did you mean --yes?"),
         (("say", "-y"), "; did you mean --approve?"),
         (("say", "-k"), ""),

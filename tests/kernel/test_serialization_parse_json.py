@@ -31,7 +31,18 @@ def test_what_is_absent_or_of_another_type_counts_as_nothing(path: tuple[str, ..
 
 @pytest.mark.parametrize(
     ("given_count", "count"),
-    [(0, 0), (7, 7), (7.0, 7), (7.5, None), (-1, None), (True, None), ("7", None), (1e400, None)],
+    [
+        (0, 0),
+        (7, 7),
+        (7.0, 7),
+        (7.5, None),
+        (-1, None),
+        (True, None),
+        ("7", 7),
+        ("-7", None),
+        ("seven", None),
+        (1e400, None),
+    ],
 )
 def test_a_count_is_a_whole_number_from_zero_up(given_count: Json, count: int | None) -> None:
     assert count_at({"n": given_count}, "n") == count

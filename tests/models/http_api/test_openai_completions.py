@@ -182,7 +182,7 @@ def test_models_without_chat_use_the_protocol_by_themselves(name: str) -> None:
     ("name", "error"),
     [
         ("anthropic:claude-sonnet-4-5?wire=completions", "Anthropic has no completions protocol"),
-        ("gguf:x.gguf?wire=completions", "unknown option 'wire' of a GGUF model"),
+        ("gguf:x.gguf?wire=messages", "unknown wire 'messages'; choose one of chat, completions"),
     ],
 )
 def test_a_model_without_the_protocol_is_refused(name: str, error: str) -> None:
