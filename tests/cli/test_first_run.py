@@ -92,6 +92,7 @@ def test_a_file_of_another_program_is_offered_before_one_is_fetched(place: Place
     (tmp_path / "own.gguf").write_bytes(b"none")
 
     with Terminal(place.environment(LLAMA_CACHE=str(tmp_path)), "say", "Hi") as shown:
+        shown.see("own.gguf")
         shown.see("llama.cpp")
         shown.type("\r")
         shown.see("the model is set to gguf:")

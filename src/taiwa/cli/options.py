@@ -443,11 +443,13 @@ def _fetch_first_model(settings: "Settings") -> "Settings":
 
 def _ask_model(settings: "Settings", found: "Sequence[FoundModel]") -> "Settings":
     from taiwa.models.providers import resolve_probed
+    from taiwa.models.weights.model_files import SUFFIX
     from taiwa.settings import set_value
 
     names = [each.name for each in found]
     print_notice(_("no model is set; these are available:"))
-    table(("", _("model"), _("from")), [(str(n), each.name, each.source) for n, each in enumerate(found, 1)])
+    shown = [Path(name).name if name.endswith(SUFFIX) else name for name in names]  # a path would be cut before its end
+    table(("", _("model"), _("from")), [(str(n), shown[n - 1], each.source) for n, each in enumerate(found, 1)])
     while True:
         reply: str = click.prompt(_("model to use from now on (a number, or any name)"), default="1", err=True).strip()
         name = names[int(reply) - 1] if reply.isdecimal() and 1 <= int(reply) <= len(names) else reply
