@@ -61,16 +61,16 @@ WRITTEN = re.compile(rb"<\w+:t(?: [^<>]*)?>([^<]*)")
 DRAWING = re.compile(
     rb"<w:drawing>(?:(?!</?w:drawing>|<w:txbx).)*<w:txbxContent>(?:(?!</?w:drawing>).)*</w:drawing>", re.DOTALL
 )
-TEXT_BOX = re.compile(rb"<w:txbxContent>(?:[^<]++|<(?!/?w:txbxContent>))*+</w:txbxContent>")
-FORMULA = re.compile(rb"<m:oMath(?: [^<>]*)?>(?:[^<]++|<(?!/?m:oMath[ >]))*+</m:oMath>")
+TEXT_BOX = re.compile(rb"<w:txbxContent>[^<]*(?:<(?!/?w:txbxContent>)[^<]*)*</w:txbxContent>")
+FORMULA = re.compile(rb"<m:oMath(?: [^<>]*)?>[^<]*(?:<(?!/?m:oMath[ >])[^<]*)*</m:oMath>")
 UNUSUAL = re.compile(rb"<\w+:(?:rt|fldSimple|oMath|vanish|txbxContent)[ />]")
 REWRITTEN = tuple(
     (re.compile(old, re.DOTALL), new)
     for old, new in (
-        (rb"<(\w+):rt(?: [^<>]*)?>(?:[^<]++|<(?!/?\1:rt[ >]))*+</\1:rt>", b""),  # a reading above characters
+        (rb"<(\w+):rt(?: [^<>]*)?>[^<]*(?:<(?!/?\1:rt[ >])[^<]*)*</\1:rt>", b""),  # a reading above characters
         (rb"</?\w+:(?:ruby|rubyBase|fldSimple)(?: [^<>]*)?>", b""),
         # hidden text
-        (rb"<(\w+):r(?: [^<>]*)?><\1:rPr>(?:(?!</\1:rPr>|<\1:r(?:PrChange|[ >])|<\1:vanish */>).)*+<\1:vanish */>(?:(?!<\1:r[ >]).)*?</\1:r>", b""),
+        (rb"<(\w+):r(?: [^<>]*)?><\1:rPr>(?:(?!</\1:rPr>|<\1:r(?:PrChange|[ >])|<\1:vanish */>).)*<\1:vanish */>(?:(?!<\1:r[ >]).)*?</\1:r>", b""),
         # text boxes without a copy for older programs
         (rb"<mc:Choice [^<>]*>((?:(?!</?mc:Choice[ >]).)*)</mc:Choice>\s*(?=</mc:AlternateContent>)", rb"<mc:Fallback>\1</mc:Fallback>"),
     )
