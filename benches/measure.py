@@ -63,8 +63,9 @@ class Subject:
 
     def target(self, what: str, value: float, bound: float, unit: str) -> None:
         """Compare a value with its upper bound, and report a miss."""
+        value = round(value, 4)  # as it is written and read again
         met = value <= bound
-        self.targets.append({"what": what, "value": round(value, 4), "bound": bound, "unit": unit, "met": met})
+        self.targets.append({"what": what, "value": value, "bound": bound, "unit": unit, "met": met})
         print(f"  {'met   ' if met else 'MISSED'} {what}: {value:.4g} {unit}, at most {bound:g}", flush=True)
 
     def write(self) -> None:
