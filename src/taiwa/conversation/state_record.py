@@ -22,7 +22,7 @@ from taiwa.conversation.state import FieldSource, State, StateField
 from taiwa.conversation.turn_prompt import known_state
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.kernel.messages import Choice, JsonSchema, Message, Request, Sampling, assistant, system, user
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, items_at, text_at
 from taiwa.kernel.text import is_question, sentences
 from taiwa.structured import OutputType
 
@@ -72,12 +72,13 @@ def record_request(
 
 def questioned(app: App, state: State, delta: Mapping[str, Json], written: str, text: str) -> tuple[str, ...]:
     """Return the fields whose value a question of the user would overwrite; `written` is the list of changes."""
+    stated = stated_under(written)
     return tuple(
         field.name
         for field in fields_from(app, "user")
         if field.name in delta and field.reduce == "set"
         and state[field.name] not in (None, "", [], {}, delta[field.name])
-        and all(map(is_question, sentences(stated_under(written, field.name) or text)))
+        and all(map(is_question, sentences(stated.get(field.name) or text)))
     )  # fmt: skip
 
 
@@ -171,15 +172,16 @@ def parse_changes(app: App, text: str, *, is_cut: bool = False) -> ParsedReply:
     return fit_delta(app, delta)
 
 
-def stated_under(text: str, field: str) -> str:
-    """Return the sentence of the user under which a list of changes names a field last; "" for any other text."""
+def stated_under(text: str) -> dict[str, str]:
+    """Return the sentences of the user under which a list of changes names its fields, the last of each; none for any other text."""
+    found: dict[str, str] = {}
     with suppress(ValueError, RecursionError):
         written = json.loads(text) if text.startswith("[") else None
-        for item in reversed(written if isinstance(written, list) else []):
-            under = item.get("changes") if isinstance(item, dict) else None
-            if isinstance(under, list) and any(isinstance(each, dict) and each.get("field") == field for each in under):
-                return str(item.get("said", ""))
-    return ""
+        for item in written if isinstance(written, list) else ():
+            for change in items_at(item, "changes"):
+                if name := text_at(change, "field"):
+                    found[name] = text_at(item, "said")
+    return found
 
 
 def _joined(before: Json, after: Json) -> Json:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import FunctionType, ModuleType
-from typing import Any, Literal, TypeAlias, TypeVar, cast, get_type_hints
+from typing import Any, Literal, TypeAlias, TypeGuard, TypeVar, cast, get_type_hints
 
 from taiwa.kernel.effects import CallTool, Effect, Program, gather, perform
 from taiwa.kernel.errors import InputError, LimitError, OutputValidationError, TaiwaError, ToolError
@@ -356,13 +356,13 @@ def _objects(data: Json) -> Iterator[dict[str, Json]]:
             todo += here
 
 
-def _is_reference(data: Json) -> bool:
+def _is_reference(data: Json) -> TypeGuard[dict[str, Json]]:
     return isinstance(data, dict) and REFERENCE in data
 
 
 def _references(data: Json, place: Path = ()) -> Iterator[tuple[Path, dict[str, Json]]]:
     """Yield the references in an argument, each with its path."""
-    if isinstance(data, dict) and REFERENCE in data:
+    if _is_reference(data):
         yield place, data
     elif isinstance(data, dict | list):
         for key, inner in data.items() if isinstance(data, dict) else enumerate(data):

@@ -379,9 +379,7 @@ def _record(conversation: Conversation, text: str) -> Program[tuple[ParsedReply,
 
         kept, left_out = stated_only(conversation, text, parsed.delta)
         if left_out:
-            shown = ", ".join(
-                f"{name}: {truncate(json.dumps(parsed.delta[name], ensure_ascii=False), 40)}" for name in left_out
-            )
+            shown = _named(parsed.delta, left_out)
             yield from notify(Wording("not recorded, because it was not said: {names} (`cite: false` takes it all the same)", names=shown), code="turn", warning=True)  # fmt: skip
         parsed = replace(parsed, delta=(yield from _wished(conversation, text, kept, response.text)))
     turn = TurnContext(conversation.count + 1, text, "", None)
@@ -400,9 +398,14 @@ def _wished(conversation: Conversation, text: str, delta: dict[str, Json], writt
     answer = yield from complete_or_downgrade(question_request(app, state, delta, names, text), HideOutput)
     if not answer.text.strip().casefold().startswith(ASKS):
         return delta
-    shown = ", ".join(f"{name}: {truncate(json.dumps(delta[name], ensure_ascii=False), 40)}" for name in names)
+    shown = _named(delta, names)
     yield from notify(Wording("not recorded, because the message only asks: {names}", names=shown), code="turn", warning=True)  # fmt: skip
     return {name: part for name, part in delta.items() if name not in names}
+
+
+def _named(delta: Mapping[str, Json], names: Sequence[str]) -> str:
+    """Name some fields in a warning, each with what was not written to it."""
+    return ", ".join(f"{name}: {truncate(json.dumps(delta[name], ensure_ascii=False), 40)}" for name in names)
 
 
 def _record_reply(

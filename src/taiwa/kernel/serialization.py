@@ -530,18 +530,18 @@ def exact_json(data: Json, *, allow_nan: bool = False) -> str:
     Raises:
         ValueError: a number is not finite, without `allow_nan`.
     """
-    if has_digits(data):
-        if isinstance(data, dict):
-            members = (
-                f"{json.dumps(key, ensure_ascii=False)}: {exact_json(each, allow_nan=allow_nan)}"
-                for key, each in data.items()
-            )
+
+    def written(part: Json) -> str:
+        if isinstance(part, dict):
+            members = (f"{json.dumps(key, ensure_ascii=False)}: {written(each)}" for key, each in part.items())
             return f"{{{', '.join(members)}}}"
-        if isinstance(data, list):
-            return f"[{', '.join(exact_json(each, allow_nan=allow_nan) for each in data)}]"
-        if isinstance(data, Digits) and isfinite(data):
-            return data.text
-    return json.dumps(data, ensure_ascii=False, allow_nan=allow_nan)
+        if isinstance(part, list):
+            return f"[{', '.join(map(written, part))}]"
+        if isinstance(part, Digits) and isfinite(part):
+            return part.text
+        return json.dumps(part, ensure_ascii=False, allow_nan=allow_nan)
+
+    return written(data) if has_digits(data) else json.dumps(data, ensure_ascii=False, allow_nan=allow_nan)
 
 
 def is_number(data: object) -> TypeGuard[int | float]:

@@ -562,7 +562,7 @@ class Repository:
         found = (each for answer in answers if isinstance(answer, Found) for each in answer.passages)
         passages = tuple(dict.fromkeys(each for each in found if read is None or (each.source, each.start) in read))
         text = "\n".join(texts)
-        named = (stated_under(each.text, field) for each in answers if isinstance(each, Response))
+        named = (stated_under(each.text).get(field) for each in answers if isinstance(each, Response))
         stated = next((each for each in named if each and each in text), "")  # a model may have written other words
         found_in = sources_of(origin.after, text, node.findings, before or "", passages, stated)
         known = [part for _, part in values_in(origin.before)]
