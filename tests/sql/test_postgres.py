@@ -380,3 +380,16 @@ def test_the_number_of_a_process_stays_locked_while_its_threads_use_a_pool(
     else:
         pytest.fail("the lock of the process is still held")
     other.close()
+
+
+def test_a_number_that_another_process_holds_is_not_taken_though_its_sequence_begins_anew(
+    db: PostgresDatabase, server: PostgresUrl
+) -> None:
+    db.run("CREATE SEQUENCE owner AS integer CYCLE")
+    held = db.owner()
+    db.run("ALTER SEQUENCE owner RESTART")
+    other = PostgresDatabase(server, BOX)
+
+    assert other.owner() != held
+    assert db.is_alive(other.owner())
+    other.close()

@@ -146,8 +146,10 @@ class PostgresDatabase(Database):
 
     def owner(self) -> int:
         """Take a number whose lock the server releases with this connection; a reconnection locks the same number again."""
-        if not self._owner:
-            self._owner = int(self.one("SELECT nextval('owner')"))
+        while not self._owner:
+            number = int(self.one("SELECT nextval('owner')"))
+            # The locks are those of the database: another schema has a sequence of its own, and one made anew begins at 1.
+            self._owner = 0 if self.is_alive(number) else number
         if not self.is_alive(self._owner):
             with self._lock:  # on the connection that is never returned to a pool
                 self._ready(shared=True).execute(LOCK_OWNER, [OWNER, self._owner])
