@@ -386,7 +386,9 @@ def _questions(rows: Sequence[Fields]) -> CorpusContent:
 
 
 def _handbook(rows: Sequence[Fields]) -> CorpusContent:
-    """Read questions whose passages are named by source and words; restricted documents are left out."""
+    """Read questions whose passages are named by source and words, with the answers that are `accepted`; restricted documents are
+    left out.
+    """
     samples: list[DialogueSample] = []
     for row in rows:
         if "who" in row:
@@ -397,12 +399,12 @@ def _handbook(rows: Sequence[Fields]) -> CorpusContent:
         )
         places = tuple(f"{each.text('source')}\n{each.text('words')}" for each in gold)
         ask = row.flag("ask")
+        answers = row.texts("accepted") if "accepted" in row else tuple(each.text("words") for each in gold)
         samples.append(
             DialogueSample(
-                row.text("id"), turns, ask, relevant=places, answers=tuple(each.text("words") for each in gold),
-                answerable=None if ask else bool(gold),
+                row.text("id"), turns, ask, relevant=places, answers=answers, answerable=None if ask else bool(gold)
             )
-        )  # fmt: skip
+        )
     return CorpusContent(tuple(samples))
 
 

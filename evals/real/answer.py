@@ -171,6 +171,8 @@ def score_answer(found: Mapping[str, Json], answers: Sequence[str], *, there: bo
 
     >>> score_answer({"refused": False, "text": "It opens at nine."}, ["nine"], there=True)
     {'answered': True, 'right': True, 'f1': 0.4}
+    >>> score_answer({"refused": False, "text": "The board, from three offers."}, ["three … board"], there=True)["right"]
+    True
     >>> score_answer({"refused": False, "text": "Nine.", "claims": 1, "unsupported": 0}, ["nine"], there=False)
     {'unanswerable_answered': True, 'false_supported': True}
     """
@@ -198,8 +200,10 @@ def number(found: Mapping[str, Json], name: str) -> int:
     return count if isinstance(count, int) else 0
 
 
-def _stands_in(part: str, whole: str) -> bool:
-    return f" {' '.join(normalized_words(part))} " in f" {' '.join(normalized_words(whole))} "
+def _stands_in(answer: str, text: str) -> bool:
+    """Whether an answer stands in a text, or all its parts between ` … `, in any order."""
+    said = f" {' '.join(normalized_words(text))} "
+    return all(f" {' '.join(normalized_words(part))} " in said for part in answer.split(" … "))
 
 
 def _line(rows: Sequence[EvalRow]) -> Found:
