@@ -40,7 +40,7 @@ from taiwa.sessions.ask_resources import MAX_PASSAGES
 from taiwa.tools.registry import builtin_tools
 
 DEFAULT_WAYS = ("taiwa", "openai")
-WAYS = (*DEFAULT_WAYS, "taiwa:no-tools")
+WAYS = (*DEFAULT_WAYS, "taiwa:no-tools", "taiwa:instructions")
 BUNDLED = Path(__file__).with_name("desks.jsonl")
 TOOL = "calculator"
 WORD = re.compile(rf"\d+(?:[.,]\d+)*|[{DENSE}]|(?:(?![{DENSE}])\w)+")
@@ -93,16 +93,24 @@ def is_accepted(text: str, accepted: Sequence[str], rejected: Sequence[str] = ()
     return holds == [True, False]
 
 
-def app_of(desk: Fields, tools: Sequence[str]) -> App:
-    """Return the app of a desk, as its file would be written."""
-    front = {"taiwa": 1, "state": desk.row.get("state"), "tools": [*tools], "documents": "documents"}
+def app_of(desk: Fields, tools: Sequence[str], *, told: bool = False) -> App:
+    """Return the app of a desk, as its file would be written; it is `told` the documents by its instructions, or has them."""
+    front = {"taiwa": 1, "state": desk.row.get("state"), "tools": [*tools]}
+    front |= {} if told else {"documents": "documents"}
     lines = (f"{name}: {json.dumps(part, ensure_ascii=False)}\n" for name, part in front.items())
-    return load_text(f"---\n{''.join(lines)}---\n{desk.text('instructions')}\n", desk.where, desk.text("id"))
+    body = whole_text(desk) if told else desk.text("instructions")
+    return load_text(f"---\n{''.join(lines)}---\n{body}\n", desk.where, desk.text("id"))
 
 
-def before(desk: Fields, tools: Sequence[str] = ()) -> Conversation:
+def whole_text(desk: Fields) -> str:
+    """Return the instructions of a desk with all its documents."""
+    return "\n\n".join([desk.text("instructions"), *documents_of(desk).values()])
+
+
+def before(desk: Fields, tools: Sequence[str] = (), *, told: bool = False) -> Conversation:
     """Return the conversation up to a question, with what the user has said recorded."""
-    return add_turn(begin(app_of(desk, tools)), desk.text("said"), desk.text("reply"), desk.row["recorded"])
+    app = app_of(desk, tools, told=told)
+    return add_turn(begin(app), desk.text("said"), desk.text("reply"), desk.row["recorded"])
 
 
 def documents_of(desk: Fields) -> Mapping[str, str]:
@@ -135,16 +143,16 @@ class TurnTask(RealTask):
         self.corpora.close()
 
     async def by_taiwa(self, job: Job, limits: UsageLimits) -> tuple[Found, RunUsage]:
-        """Take the turn after the one that is recorded; a variant is `no-tools`."""
+        """Take the turn after the one that is recorded; a variant has no tools, or the documents in its instructions."""
         backend, _, variant = job.setting.partition(":")
-        desk, tools = desk_of(job.item), () if variant else (builtin_tools()[TOOL],)
-        specs = [tool.spec for tool in tools]
-        conversation = before(desk, [spec.name for spec in specs])
+        desk, tools = desk_of(job.item), () if variant == "no-tools" else (builtin_tools()[TOOL],)
+        specs, told = [tool.spec for tool in tools], variant == "instructions"
+        conversation = before(desk, [spec.name for spec in specs], told=told)
         conversation = replace(conversation, app=replace(conversation.app, sampling=self.real.sampling))
         finder = self.corpora.finder(desk.text("id"))
         terms = finder.index.analyzer
         options = AskTurnOptions(ClarifyOptions(k=MAX_PASSAGES, assess_by="documents"), terms=terms.name)
-        turn = say(job.item.text, tools=specs, documents=options, term_weights=terms)
+        turn = say(job.item.text, tools=specs, documents=None if told else options, term_weights=terms)
         done = await self.ours(backend).runtime(limits, tools=tools, retriever=finder).run_result(turn(conversation))
         reply, after = done.value
         result = reply.findings.documents
@@ -157,9 +165,8 @@ class TurnTask(RealTask):
     async def by_peer(self, job: Job, peers: Peers) -> Found:
         """Answer in one call from the whole documents."""
         desk = desk_of(job.item)
-        told = "\n\n".join([desk.text("instructions"), *documents_of(desk).values()])
         said = (
-            ("system", told),
+            ("system", whole_text(desk)),
             ("user", desk.text("said")),
             ("assistant", desk.text("reply")),
             ("user", job.item.text),

@@ -187,6 +187,21 @@ def test_exchanges_show_how_a_reply_in_words_uses_documents(front: str) -> None:
         assert last.index("20 days of leave") < last.index('[Notes: {"days":3}]') < last.index("Message of the user:")
 
 
+@pytest.mark.parametrize(
+    ("body", "count"), [("A room costs 70 euro.", 5), ("一泊八千円です。", 5), ("Rooms are quiet.", 0)]
+)
+def test_exchanges_show_how_numbers_of_the_instructions_are_used(body: str, count: int) -> None:
+    model = scripted_model("[]", "70 euro.")
+    of = load_text(f"---\ntaiwa: 1\nstate: {{ nights: int }}\nreply: record\n---\n{body}\n", "a.md", "a")
+
+    Runtime(model).run(say("What does it cost?")(add_turn(begin(of), "2 nights.", "Noted.", {"nights": 2})))
+
+    asked = [message.text for message in model.requests[-1].messages]
+    assert len(asked[1:-3]) == 2 * count
+    assert all(each.startswith('[Notes: {"article"') and "documents" not in each for each in asked[1:-3:2])
+    assert asked[-1] == '[Notes: {"nights":2}]\n\nWhat does it cost?'
+
+
 def test_passages_are_read_in_the_order_of_their_documents() -> None:
     parts = ["Days of leave are counted.", "Ask about leave by mail.", "Days of leave end."]
     passages = (Passage("b.md", parts[2], start=50), Passage("a.md", parts[0]), Passage("b.md", parts[1]))

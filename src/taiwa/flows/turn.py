@@ -22,6 +22,7 @@ from taiwa.conversation.history import (
     summarize_window,
     turns_to_keep,
 )
+from taiwa.conversation.record_prompts import record_language
 from taiwa.conversation.replies import ParsedReply, find_delta, parse_delta, parse_reply, parse_typed, reply_watcher
 from taiwa.conversation.state import State, TurnContext, apply_delta
 from taiwa.conversation.state_record import (
@@ -33,7 +34,14 @@ from taiwa.conversation.state_record import (
     questioned,
     record_request,
 )
-from taiwa.conversation.turn_prompt import TYPED, field_summary_request, reply_schema, summary_request, turn_request
+from taiwa.conversation.turn_prompt import (
+    TYPED,
+    Material,
+    field_summary_request,
+    reply_schema,
+    summary_request,
+    turn_request,
+)
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import (
     Complete,
@@ -221,14 +229,16 @@ def say(
             if not consulted.needs_model:
                 answered = consulted.passages, consulted.by_program()
                 return (yield from _reply_by_program(conversation, said, *answered, recorded))
-        material = None if consulted is None else consulted.material
+        material = _shown(conversation, text) if records and consulted is None else None
+        material = material if consulted is None else consulted.material
         request = turn_request(
             conversation, text, attachments, layout=layout, constrained=constrained, state=state, material=material
         )
         request = request if consulted is None else consulted.limited(request)
         try:
             begun = replace(request, prefix=prefix)
-            hides, words_first = material is not None, consulted is not None
+            words_first = consulted is not None
+            hides = words_first and material is not None
             response, calls = yield from _complete(begun, tools, app, layout, hides=hides, words_first=words_first)
             if response.finish == "refusal" and app.only_answers:
                 raise RefusalError(Wording("the model refused to answer"), request=request.digest)
@@ -264,6 +274,17 @@ def say(
         return (yield from _settle(conversation, said, parsed, reply, passages, wrong))
 
     return step
+
+
+def _shown(conversation: Conversation, text: str) -> Material | None:
+    """Show how a reply calculates from facts and notes, if the instructions hold numbers (decision 0131)."""
+    app = conversation.app
+    if app.is_template or not any(map(str.isnumeric, app.instructions)):
+        return None
+    from taiwa.flows.ask.prompts import load_prompts
+
+    language = record_language(text, conversation.last_answer)
+    return Material("", text, exchanges=load_prompts(language).exchanges(excerpts=False))
 
 
 def _complete(

@@ -40,13 +40,14 @@ class Prompts:
         """Return the entries of a section that is a list of names and texts."""
         return dict(ENTRY.findall(self.sections[section]))
 
-    def exchanges(self) -> tuple[Exchange, ...]:
+    def exchanges(self, *, excerpts: bool = True) -> tuple[Exchange, ...]:
         """Return the exchanges that show how a reply uses documents and notes: a passage, notes, and below `>` messages with their
-        replies, which rest on the notes too below `>>`.
+        replies, which rest on the notes too below `>>`. Without `excerpts` the messages stand alone.
         """
         passage, notes, rest = (self.sections["exchanges"] or "\n\n\n\n").split("\n\n", 2)
+        before = self.before(passage) if excerpts else ""
         return tuple(
-            Exchange(self.before(passage), notes, self.message(asked), replied, rests_on_notes=mark == ">>")
+            Exchange(before, notes, self.message(asked) if excerpts else asked, replied, rests_on_notes=mark == ">>")
             for mark, asked, replied in EXCHANGE.findall(rest)
         )
 
