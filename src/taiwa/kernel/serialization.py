@@ -123,7 +123,7 @@ def _make_value(cls: type[T], tag: str) -> type[T]:
     made = dataclass(init=False, eq=False, repr=False, slots=True)(cls)
     layout = fields(cast("type[Any]", made))
     for method in (
-        *(() if "__init__" in own else (_lazy_init(made, own),)),
+        *(() if "__init__" in own else (_lazy_init(made),)),
         *_comparison_methods(made, layout),
         *_copy_methods(made, layout),
         *_freeze_methods(),
@@ -151,17 +151,10 @@ def _qualified_name(cls: type[Any]) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _lazy_init(made: type[Any], own: dict[str, Any]) -> Callable[..., None]:
-    names = {"__annotations__", *own.get("__annotations__", {})}
-    like = {name: part for name, part in own.items() if name in names}
-
+def _lazy_init(made: type[Any]) -> Callable[..., None]:
     @cache
     def compiled() -> Callable[..., None]:
-        is_wide = len(fields(made)) >= WIDE
-        initialize: Callable[..., None] = vars(
-            dataclass(frozen=not is_wide, eq=False, repr=False)(type(made.__name__, (), dict(like)))
-        )["__init__"]
-        method = _thawing_init(made, initialize) if is_wide else initialize
+        method = _compile_init(made)
         type.__setattr__(made, "__init__", method)
         return method
 
@@ -172,25 +165,36 @@ def _lazy_init(made: type[Any], own: dict[str, Any]) -> Callable[..., None]:
     return __init__
 
 
-WIDE = 5
-"""Fields from which it is faster to set them while an instance is not frozen."""
+FACTORY = type("Factory", (), {"__repr__": lambda _: "<factory>"})()
+"""The default of a parameter whose field has a factory, as `inspect` shows it."""
 
 
-def _thawing_init(made: type[Any], initialize: Callable[..., None]) -> Callable[..., None]:
+def _compile_init(made: type[Any]) -> Callable[..., None]:
     """Return an `__init__` that sets the fields while the instance belongs to a subclass that is not frozen.
 
     `object.__setattr__`, which the `__init__` of a frozen dataclass calls for each field, takes six times as long as an assignment.
     """
     thawed = {"__slots__": (), "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
     draft, become = type(made.__name__, (made,), thawed), object.__setattr__
-
-    def __init__(self: object, *arguments: object, **named: object) -> None:  # noqa: N807
-        become(self, "__class__", draft)
-        initialize(self, *arguments, **named)
-        self.__class__ = made
-
-    cast("Any", __init__).__wrapped__ = initialize  # which has the parameters
-    return __init__
+    scope: dict[str, Any] = {"DRAFT": draft, "MADE": made, "BECOME": become, "FACTORY": FACTORY}
+    parameters, lines = ["self"], ['BECOME(self, "__class__", DRAFT)']
+    for each in fields(made):
+        name, default, given = each.name, f"{each.name}_DEFAULT", each.name
+        scope[default] = each.default if each.default_factory is MISSING else each.default_factory
+        if not each.init:
+            given = default if each.default_factory is MISSING else f"{default}()"
+        elif each.default_factory is not MISSING:
+            parameters.append(f"{name}=FACTORY")
+            given = f"{default}() if {name} is FACTORY else {name}"
+        else:
+            parameters.append(name if each.default is MISSING else f"{name}={default}")
+        lines.append(f"self.{name} = {given}")
+    body = "\n    ".join((*lines, "self.__class__ = MADE"))
+    exec(f"def __init__({', '.join(parameters)}):\n    {body}", scope)  # noqa: S102  (names of fields, as `dataclass` does)
+    method = cast("Callable[..., None]", scope["__init__"])
+    method.__qualname__ = f"{made.__qualname__}.__init__"
+    method.__annotations__ = {**made.__annotations__, "return": None}
+    return method
 
 
 class _LazySignature:
