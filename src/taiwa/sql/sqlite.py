@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 
@@ -162,33 +162,37 @@ class SqliteDatabase(Database):
             except FAULTS as error:
                 raise self._error(error) from error
 
-    @contextmanager
-    def transaction(self, *, write: bool = True, exclusive: bool = False) -> Generator[None]:
+    def transaction(self, *, write: bool = True, exclusive: bool = False) -> AbstractContextManager[None]:
         """Commit on success, roll back on an exception; a nested transaction joins the outer one.
 
         Without `write`, all reads see one snapshot. A writing transaction is exclusive anyway.
         """
+        joins = self._within == threading.get_ident() and self._fork == len(_forks) and self._sql.in_transaction
+        return nullcontext() if joins else self._transaction("BEGIN IMMEDIATE" if write or exclusive else "BEGIN")
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Generator[None]:
         self._follow_fork()
         with self._lock:
-            # `transaction_now` commits whatever happens, so a part that fails is undone by itself.
-            if self._is_now:
-                with self._savepoint():
-                    yield
-                return
-            if self._sql.in_transaction:
-                yield
-                return
+            self._within = threading.get_ident()
             try:
+                # `transaction_now` commits whatever happens, so a part that fails is undone by itself.
+                if self._is_now:
+                    with self._savepoint():
+                        yield
+                    return
                 # IMMEDIATE: a transaction that began by reading fails at its first write if another one wrote meanwhile.
                 # Within the `try`: an interrupt right after it must not leave the transaction open for later calls.
-                self.run("BEGIN IMMEDIATE" if write or exclusive else "BEGIN")
+                self.run(begin)
                 yield
                 self.run("COMMIT")
             except BaseException:
                 # SQLite itself ends a transaction if the disk is full.
-                if self._sql.in_transaction:
+                if self._sql.in_transaction and not self._in_now:
                     self.run("ROLLBACK")
                 raise
+            finally:
+                self._within = 0
 
     @contextmanager
     def transaction_now(self) -> Generator[bool]:
@@ -279,7 +283,7 @@ class SqliteDatabase(Database):
 
     def _begin(self) -> None:
         self._lock = threading.RLock()
-        self._fork = len(_forks)
+        self._fork, self._within = len(_forks), 0
         self._in_now = self._is_hasty = False
         try:
             self._sql = self._open()
