@@ -57,8 +57,6 @@ from taiwa.store.server_records import TranscriptEntry
 # The history is matched to stored nodes by the digests of its turns, so clients that keep no state have conversations, too. The
 # table is `transcript`.
 
-FIRST_LOOKUP = 4
-"""Number of longest prefixes to look up first; an unchanged history is among them."""
 MOST_RECORDED = 16
 """The most unknown turns of a history whose state is recorded, the last ones: each takes up to two calls of the turn's limit."""
 CLIENT = "client"
@@ -288,14 +286,10 @@ class ResentHistory:
 
     def _find_prefix(self, session: str = "") -> tuple[TranscriptEntry, int, Conversation] | None:
         """Find the longest stored prefix of the history, and its number of turns."""
-        addresses = self._addresses
-        lengths = {address: length for length, address in enumerate(addresses)}
-        for tried in (addresses[1:][-FIRST_LOOKUP:], addresses[1:-FIRST_LOOKUP]):
-            found = self._repository.store.transcripts.find(self._app.name, tried, session)
-            if found:
-                entry = found[max(found, key=lengths.__getitem__)]
-                return entry, lengths[entry.address], self._repository.recent(entry.node)
-        return None
+        entry = self._repository.store.transcripts.find_last(self._app.name, self._addresses[1:], session)
+        if entry is None:
+            return None
+        return entry, self._addresses.index(entry.address), self._repository.recent(entry.node)
 
     def _find_trimmed(self) -> tuple[TranscriptEntry, int, Conversation] | None:
         """Find a history whose start the client has trimmed; only the turns that it still sends stay in the window."""

@@ -539,11 +539,10 @@ def begin_turn(
                 *(file for past in turn_input.resent.unknown for file in past.files),
             )
             target, text = turn_input.target, turn_input.text
-            if drafts:
-                store.keep(drafts, (base.app.source,))
+            follows = store.keep(drafts, (base.app.source,)) if drafts else turn_input.follows
             branches = target.branches and target.may_branch
             run = store.runs.begin(
-                session, turn_input.follows, app, text, recorded, files, branches=branches, attempt=turn_input.attempt
+                session, follows, app, text, recorded, files, branches=branches, attempt=turn_input.attempt
             )
     except BaseException:
         if resources is not None:

@@ -160,7 +160,7 @@ class Runs:
     def begin(
         self,
         ref: str,
-        base: str | None,
+        base: str | int | None,
         app: str | AppSource | None,
         text: str,
         options: Json = None,
@@ -171,7 +171,7 @@ class Runs:
     ) -> int:
         """Open a run and return its number. It belongs to this process until it ends; `attempt` is what `repeated` finds it by.
 
-        `ref` may be "" for a run outside any session; `app` is stored, or given as its source. `attachments` are stored with it.
+        `ref` may be "" for a run outside any session; `base` is a node or its row; `app` is stored, or given as its source. `attachments` are stored with it.
         An interrupted run that it repeats is abandoned: one of the session with the same input, or of any if it `branches`.
 
         Raises:
@@ -182,7 +182,7 @@ class Runs:
                 app_row: int | None = self._nodes.app_row(app, app.hash)
             else:
                 app_row = None if app is None else self._nodes.seq(app, "app")
-            rows = app_row, base and self._nodes.seq(base)
+            rows = app_row, self._nodes.seq(base) if isinstance(base, str) else base
             recorded = canonical({"text": text, "options": options})  # mostly removed within seconds, so not compressed
             insert = """INSERT INTO run(owner, ref, app, base, status, input, pid, attempt, at_us)
                 VALUES(?, ?, ?, ?, 'open', ?, ?, ?, ?)"""

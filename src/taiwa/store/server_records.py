@@ -88,6 +88,8 @@ def _object(row: SqlRow) -> ServedObject:
 
 MOST_CANDIDATES = 16
 """Maximum number of nodes with the same last turn to compare, newest first."""
+FIRST_LOOKUP = 16
+"""Number of longest prefixes to look up first; an unchanged history is among them."""
 MOST_AT_ONCE = 256
 
 
@@ -115,26 +117,29 @@ class Transcripts:
         self._owner = owner
 
     def put(self, app: str, address: str, turn: str, node: str, session: str) -> None:
-        """Store a node under an address; `find` returns the newest node of an address."""
+        """Store a node under an address; `find_last` returns the newest node of an address."""
         keys = map(hash_to_bytes, (address, turn, node))
         if not self._db.run(PUT_TRANSCRIPT, self._owner, app, session, *keys, self._owner):
             self._nodes.seq(node)  # raises if it is missing
 
-    def find(self, app: str, addresses: Sequence[str], session: str = "") -> dict[str, TranscriptEntry]:
-        """Return the newest node of each known address; with a session, only nodes created in it."""
-        found: dict[str, TranscriptEntry] = {}
+    def find_last(self, app: str, addresses: Sequence[str], session: str = "") -> TranscriptEntry | None:
+        """Return the newest node of the last address that is known; with a session, only nodes created in it count."""
         within, names = (" AND transcript.session = ?", [session]) if session else ("", [])
-        for start in range(0, len(addresses), MOST_AT_ONCE):
-            keys = [hash_to_bytes(address) for address in addresses[start : start + MOST_AT_ONCE]]
+        end, most = len(addresses), FIRST_LOOKUP
+        while end > 0:
+            keys = list(map(hash_to_bytes, addresses[max(end - most, 0) : end]))
+            end, most = end - most, MOST_AT_ONCE
             marks = ", ".join("?" * len(keys))
             rows = self._db.rows(
                 "SELECT node.hash, transcript.address, transcript.session FROM transcript "  # noqa: S608  (marks only)
                 f"JOIN node ON node.seq = transcript.node WHERE transcript.address IN ({marks}) "
-                f"AND transcript.owner = ? AND transcript.app = ?{within} ORDER BY transcript.seq",
+                f"AND transcript.owner = ? AND transcript.app = ?{within} ORDER BY transcript.seq DESC",
                 *keys, self._owner, app, *names,
             )  # fmt: skip
-            found |= {key.hex(): TranscriptEntry(node.hex(), key.hex(), session) for node, key, session in rows}
-        return found
+            if rows:
+                node, key, session = max(rows, key=lambda row: keys.index(row[1]))
+                return TranscriptEntry(node.hex(), key.hex(), session)
+        return None
 
     def address_of(self, node: str) -> str | None:
         """Return the address of a node; None if no client created it."""
