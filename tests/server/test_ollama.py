@@ -114,6 +114,16 @@ def test_the_reasoning_is_a_field_unless_it_is_switched_off() -> None:
         assert "thinking" not in post(served, stream=False, think=False).json()["message"]
 
 
+def test_the_result_of_a_call_may_have_an_id_that_the_call_is_resent_without() -> None:
+    call = {"function": {"name": "look_up", "arguments": {"x": 1}}}
+    with serving(Response(CALL, "tool_calls"), "Done.", "Done.") as served:
+        post(served, tools=[TOOL], stream=False)
+        for text in ("Tea?", "Not known here"):
+            said = [{"role": "user", "content": text}, {"role": "assistant", "content": "", "tool_calls": [call]}]
+            result = {"role": "tool", "content": "one", "tool_call_id": "call_1"}
+            assert post(served, [*said, result], tools=[TOOL], stream=False).json()["message"]["content"] == "Done."
+
+
 def test_a_tool_call_is_a_line_of_its_own() -> None:
     with serving(Response(CALL, "tool_calls")) as served:
         found = lines(post(served, tools=[TOOL]))

@@ -19,7 +19,7 @@ from taiwa.server.served import ServedModels
 from taiwa.sessions.replay import replay_history
 from taiwa.settings import Settings, load
 from tests.models.inprocess.stub_model import StubModel
-from tests.peers.faults import Act, FaultServer, event, head, raw, speech, status
+from tests.peers.faults import DONE, Act, FaultServer, event, head, raw, speech, status
 from tests.server.serving import KEY, Serving, serving, sse
 from tests.server.test_callers import called
 
@@ -649,3 +649,27 @@ def test_a_model_in_this_process_calls_the_tools_of_a_client(choice: str) -> Non
         assert call["function"] == {"name": "weather", "arguments": '{"city": "Nara"}'}
         (warning,) = answer["taiwa"]["warnings"]
         assert warning.endswith("'stub' cannot call tools")
+
+
+@pytest.mark.parametrize("of_server", ["call_1", ""])
+def test_no_two_calls_of_a_conversation_have_one_id_and_the_server_sees_the_same_ids_again(
+    served: Serving, upstream: FaultServer, of_server: str
+) -> None:
+    one = {"index": 0, "id": of_server, "function": {"name": "weather", "arguments": "{}"}}
+    upstream.plays(raw(head(), event({"tool_calls": [one]}) + event({}, finish="tool_calls") + DONE))
+    history, given = [*HI], list[str]()
+    for _ in range(3):
+        asked = {"model": served.model.name, "tools": [WEATHER]}
+        message = served.chat(history, **asked).json()["choices"][0]["message"]
+        given.append(message["tool_calls"][0]["id"])
+        history += [message, {"role": "tool", "tool_call_id": given[-1], "content": f"rain {len(given)}"}]
+    assert len({*given, ""}) == 4
+    assert given[0] == of_server or not of_server
+    earlier: list[str] = []
+    for seen in upstream.seen:
+        body: Any = seen.json
+        calls = [call["id"] for each in body["messages"] for call in each.get("tool_calls", ())]
+        assert calls == [each["tool_call_id"] for each in body["messages"] if each["role"] == "tool"]
+        assert calls[: len(earlier)] == earlier
+        earlier = calls
+    assert earlier == given[:2]

@@ -88,13 +88,11 @@ class CallsInText:
         self,
         tools: Sequence[ToolSpec],
         messages: Sequence[Message] = (),
-        ids: str = "call_",
         *,
         is_prompted: bool = False,
     ) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._messages = messages
-        self._ids = ids
         self._is_prompted = is_prompted
         self._text = "\n"
         """What was not passed on, after the character before it; that is a line feed as long as the line is blank."""
@@ -120,14 +118,13 @@ class CallsInText:
             next(self._reading, None)
         self._pass(len(self._text))
         if self._thought and self._is_whole and not self._calls:  # a model that does not end its thinking calls there
-            reader = CallsInText((*self._tools.values(),), self._messages, self._ids)
+            reader = CallsInText((*self._tools.values(),), self._messages)
             reader.feed(TextDelta("".join(self._thought)))
             reader._is_whole = True
             next(reader._reading, None)
             self._calls = reader._calls
         if self._calls and not chunk.tool_calls and chunk.finish != "interrupted":
-            calls = (replace(call, id=f"{self._ids}{n}") for n, call in enumerate(self._calls))
-            chunk = replace(chunk, tool_calls=tuple(calls), finish="tool_calls")
+            chunk = replace(chunk, tool_calls=tuple(self._calls), finish="tool_calls")
         return [*self._texts(), chunk]
 
     def _texts(self) -> list[Chunk]:

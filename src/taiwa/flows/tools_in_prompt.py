@@ -131,8 +131,8 @@ class CallsHidden:
 
 
 def read_calls(response: Response, tools: Sequence[ToolSpec], request: Request) -> Response:
-    """Return a response whose calls are read from its text; their ids are those of no other request."""
-    reader = CallsInText(tools, request.messages, f"call_{request.digest[:12]}_", is_prompted=True)
+    """Return a response whose calls are read from its text."""
+    reader = CallsInText(tools, request.messages, is_prompted=True)
     read = collect_response([*reader.feed(TextDelta(response.text)), *reader.feed(StreamEnd(response.finish))])
     if not read.message.tool_calls:
         return response

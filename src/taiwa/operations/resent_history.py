@@ -326,9 +326,9 @@ def _check_results(messages: Iterable[Message], earlier: Sequence[PastTurn] = ()
                 known.add(part.id)
             elif isinstance(part, ToolResult):
                 call = part.call
-                if not (call in known if call else known):  # in some protocols, calls have no id
+                if not (known & {call, ""} if call else known):  # in some protocols, calls have no id
                     known |= {each.id for each in calls}
-                if not (call in known if call else known):
+                if not (known & {call, ""} if call else known):
                     raise InputError(
                         f"the result of the tool call {call[:64]!r} does not follow its call; "
                         "send the message of the assistant that made the call before it"

@@ -147,7 +147,7 @@ def test_calls_are_put_together_whatever_binds_their_fragments(fragments: list[d
 
 
 @pytest.mark.parametrize("place", [None, 0])
-def test_calls_without_ids_get_stable_ones(place: int | None) -> None:
+def test_calls_without_ids_are_read_one_by_one(place: int | None) -> None:
     fragments = [
         fragment(place, '{"n":1}', "dice"),
         fragment(place, '{"n":2}', "dice", ""),
@@ -157,9 +157,9 @@ def test_calls_without_ids_get_stable_ones(place: int | None) -> None:
     response = read(sse(*(delta(tool_calls=[one]) for one in fragments), delta("stop")))
 
     assert [(call.name, call.arguments, call.id) for call in response.message.tool_calls] == [
-        ("dice", '{"n":1}', "call_0"),
-        ("dice", '{"n":2}', "call_1"),
-        ("clock", "{}", "call_2"),
+        ("dice", '{"n":1}', ""),
+        ("dice", '{"n":2}', ""),
+        ("clock", "{}", ""),
     ]
 
 
@@ -172,7 +172,7 @@ def test_a_function_call_of_the_old_form_is_a_call() -> None:
         )
     )
 
-    assert response.message.tool_calls == (ToolCall("clock", "{}", "call_0"),)
+    assert response.message.tool_calls == (ToolCall("clock", "{}"),)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,13 @@ def test_a_call_without_an_id_gets_one_from_its_place() -> None:
     assert ids.of_result(ToolResult("noon")) == "call_0"
 
 
+def test_a_result_may_have_the_id_that_its_call_has_lost() -> None:
+    ids = CallIds(".+", "call_{}")
+
+    assert [ids.of_call(ToolCall("clock", "{}", name)) for name in ("abc", "")] == ["abc", "call_1"]
+    assert ids.of_result(ToolResult("noon", call="lost")) == "call_1"
+
+
 def test_two_turns_with_the_same_ids_get_different_ids() -> None:
     ids = CallIds(".+", "call_{}")
 

@@ -6,9 +6,9 @@ answer are found by `taiwa.flows.solve.tool_call_formats`.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Sized
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, groupby
 from json import JSONDecoder, dumps
@@ -255,17 +255,6 @@ def _objects(text: str) -> list[str]:
     return filled if len(parts) > 1 and filled else [text]
 
 
-def _with_ids(calls: "Iterable[ToolCall]") -> tuple[ToolCall, ...]:
-    """Give each call a unique id: its own, or a stable one from its position."""
-    named: list[ToolCall] = []
-    taken: set[str] = set()
-    for index, call in enumerate(calls):
-        name = call.id if call.id and call.id not in taken else f"{call.id or 'call'}_{index}"
-        taken.add(name)
-        named.append(replace(call, id=name))
-    return tuple(named)
-
-
 MAX_HELD_CHARS = 64
 HELD_BACK = re.compile(r"\r\Z|(?<![ \t`'\"(])\n*<(?:[|｜][^<>\n]{0,40}>?\s*|end_of_turn>\s*|e[a-z_]{0,10})?\Z")
 """The end of a text that more of it decides: half a line break, or what may become `END_TOKEN`."""
@@ -358,7 +347,7 @@ class ResponseBuilder:
         left = self._held + self._text.feed(self._echo.close()) + self._text.close()
         if left := END_TOKEN.sub("", left):
             self._out.append(TextDelta(left, self.refuses))
-        calls = _with_ids(call for builder in self.calls if builder.name for call in builder.build())
+        calls = tuple(call for builder in self.calls if builder.name for call in builder.build())
         finish = self.finish or "stop"
         if finish in ("stop", "tool_calls"):
             # Servers disagree on the finish reason of a response with calls.
@@ -616,9 +605,11 @@ class CallIds:
         return wire_id
 
     def of_result(self, result: ToolResult) -> str:
-        """Return the id of a result's call: the named one, else the first open one of its tool, else the first open one."""
+        """Return the id of a result's call: the named one or the first open one without an id, else the first open one of its tool,
+        else the first open one.
+        """
         if result.call:
-            calls = [each for each in self._open if each[0].id == result.call]
+            calls = [each for name in (result.call, "") for each in self._open if each[0].id == name]
         else:
             calls = [each for each in self._open if each[0].name == result.name] or self._open
         if not calls:

@@ -660,8 +660,8 @@ class EventWriter:
         """Write the calls that the client must execute; return their ids."""
         names: list[str] = []
         calls = () if self._live.calls else response_of(result).message.tool_calls
-        for at, call in enumerate(calls):
-            names.append(call.id or f"call_{self._live.asked.ids.key}_{at}")
+        for call in calls:
+            names.append(call.id)
             yield from self._call(names[-1], call.name, call.arguments or "{}", self._name)
         return names
 

@@ -544,10 +544,10 @@ class _Reply:
 
 
 def write_calls(response: ModelResponse) -> list[Json]:
-    """Write the tool calls of a response; a call without an id gets one."""
+    """Write the tool calls of a response."""
     return [
         {
-            "id": call.id or f"call_{token_hex(8)}",
+            "id": call.id,
             "type": "function",
             "function": {"name": call.name, "arguments": call.arguments or "{}"},
         }

@@ -480,7 +480,7 @@ def _event(kind: str, **fields: Json) -> bytes:
 def _calls(response: ModelResponse) -> list[dict[str, Json]]:
     return [
         {
-            "type": "tool_use", "id": call.id or f"toolu_{token_hex(12)}", "name": call.name,
+            "type": "tool_use", "id": call.id, "name": call.name,
             "input": call.arguments_object(), "caller": {"type": "direct"},
         }
         for call in response.message.tool_calls
