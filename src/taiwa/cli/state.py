@@ -92,6 +92,10 @@ def _describe_source(source: "ValueSource") -> str:
             return part + _("the answer before: {words}", words=words)
         case "stated":
             return part + _("your words, as the model understood them: {words}", words=words)
+        case "computed":
+            return _("computed: {name}", name=source.words)
+        case "program":
+            return part + _("the program's own words; no source holds {words}", words=words)
         case _:
             return part + _("the model's own words; no source holds {words}", words=words)
 

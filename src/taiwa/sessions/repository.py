@@ -535,9 +535,10 @@ class Repository:
         ((entry, *values),) = last
         before, after = (None if isinstance(each, Missing) else each for each in values)
         origin = ValueOrigin(entry.hash, entry.node, entry.after.count, before, after, values[1] is MISSING)
-        return replace(origin, sources=self._sources(origin, str(path[0])))
+        computed = {each.name: each.computed for each in entry.after.app.fields}
+        return replace(origin, sources=self._sources(origin, str(path[0]), computed.get(str(path[0]), "")))
 
-    def _sources(self, origin: ValueOrigin, field: str) -> "tuple[ValueSource, ...]":
+    def _sources(self, origin: ValueOrigin, field: str, computed: str) -> "tuple[ValueSource, ...]":
         """Return where each text and number of a value of a field comes from, or a boolean; () if no turn set it."""
         node = origin.node
         if node.kind != "turn" or origin.is_removed:
@@ -545,8 +546,10 @@ class Repository:
         from taiwa.conversation.state_record import stated_under
         from taiwa.flows.ask.answer import values_in
         from taiwa.flows.ask.ask_result import AskResult
-        from taiwa.flows.ask.provenance import sources_of
+        from taiwa.flows.ask.provenance import ValueSource, sources_of
 
+        if computed:
+            return (ValueSource("computed", computed),)
         before, names, texts = None, [origin.hash], [node.user or ""]
         for name, each in () if node.parent is None else self.store.nodes.path(node.parent):
             if each.kind != "turn":
@@ -565,6 +568,8 @@ class Repository:
         named = (stated_under(each.text).get(field) for each in answers if isinstance(each, Response))
         stated = next((each for each in named if each and each in text), "")  # a model may have written other words
         found_in = sources_of(origin.after, text, node.findings, before or "", passages, stated)
+        if item_at(node.findings, "program") is not None:
+            found_in = tuple(replace(each, kind="program") if each.kind == "model" else each for each in found_in)
         known = [part for _, part in values_in(origin.before)]
         parts = [part for _, part in values_in(origin.after)] or [origin.after] * len(found_in)
         return tuple(each for each, part in zip(found_in, parts, strict=True) if part not in known)

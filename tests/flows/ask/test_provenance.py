@@ -119,6 +119,25 @@ def test_why_goes_to_the_words_of_the_user_the_tool_or_the_passage() -> None:
     assert (rooms.kind, rooms.words) == ("user", "A room for two.")
 
 
+def test_why_names_what_is_computed_and_what_a_program_set() -> None:
+    import taiwa
+    from taiwa.kernel.effects import Program
+
+    def turn(_: object, text: str) -> Program[taiwa.Reply]:
+        yield from ()
+        return taiwa.Reply("Noted 1.", {"inn": "Harbour Inn", "rooms": int(text)})
+
+    app = load_text(
+        "---\ntaiwa: 1\nstate: { inn: str, rooms: int, n: { computed: turn_count } }\n---\nHi.\n", "a.md", "a"
+    )
+    session: Session = taiwa.open(app=app, model=scripted_model(), store=":memory:")
+    session.run(turn, "1")
+
+    (inn,), (rooms,), (n,) = (session.why(path).sources for path in ("inn", "rooms", "n"))
+    assert [inn.kind, rooms.kind] == ["program", "user"]
+    assert (n.kind, n.words) == ("computed", "turn_count")
+
+
 def test_why_goes_to_the_sentence_under_which_the_model_recorded_what_no_words_hold() -> None:
     import taiwa
 

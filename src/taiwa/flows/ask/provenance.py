@@ -19,9 +19,10 @@ from taiwa.kernel.messages import Passage
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import is_question, sentences, truncate
 
-SourceKind: TypeAlias = Literal["user", "tool", "passage", "answer", "stated", "model"]
-"""Whose words a value is: those of the user, of a tool's result, of a passage, of the answer before, or of the model alone; a value is
-`stated` if no words hold it and the model recorded it under a sentence of the user.
+SourceKind: TypeAlias = Literal["user", "tool", "passage", "answer", "stated", "model", "program", "computed"]
+"""Whose words a value is: those of the user, of a tool's result, of a passage, of the answer before, or of the model, or the program of
+the turn, alone; a value is `stated` if no words hold it and the model recorded it under a sentence of the user, and `computed` if its
+field is.
 """
 
 
