@@ -303,11 +303,13 @@ def print_changes(changes: Iterable[Change]) -> None:
 
 
 def describe_call(call: "CallRecord") -> str:
-    """Describe a call on one line: model, tokens and duration."""
+    """Describe a call on one line: model, tokens, error and duration."""
     if isinstance(call.answer, dict) and call.answer.get("~") == "tool-result":
         name, result = (one_line(str(call.answer.get(key)), FIRST_WORDS) for key in ("name", "text"))
         return _("{name}, result {result}, {ms} ms", name=name, result=result, ms=call.time.ms)
     tokens = _("tokens not reported")
     if call.usage is not None:
         tokens = _("{read} in + {written} out tokens", read=call.usage.input_tokens, written=call.usage.output_tokens)
-    return ", ".join((*((call.model, tokens) if call.kind == tag_of(Complete) else (call.kind,)), f"{call.time.ms} ms"))
+    made = (call.model, tokens) if call.kind == tag_of(Complete) else (call.kind,)
+    failed = (one_line(str(call.error.get("message")), FIRST_WORDS),) if isinstance(call.error, dict) else ()
+    return ", ".join((*made, *failed, f"{call.time.ms} ms"))
