@@ -80,6 +80,21 @@ def test_code_runs_only_after_it_was_confirmed_and_as_it_was(write: Callable[...
     assert add_turn(begin(load_source(app.source)), "a", "b", {"f": [1, 2, 3, 4]}).state == {"f": [2, 3, 4]}
 
 
+def test_a_file_that_was_not_confirmed_is_one_problem_and_what_is_no_tool_another(
+    write: Callable[..., Path], tmp_path: Path
+) -> None:
+    path = write(code=CODE + "# of no app before\n")
+    path.write_text("---\ntaiwa: 1\ntools: [tops.py:highest, tops.py:lowest]\nflow: tops.py:highest\n---\nSell.\n")
+    assert [problem.line for problem in check(path)] == [3]
+
+    for file in own_code(path):
+        confirm_file(file)
+
+    first, second = (problem.format("a.md") for problem in check(path))
+    assert first == "a.md:3: tops.py:highest is not a tool; write @taiwa.tool above the function"
+    assert second == "a.md:3: tops.py does not define 'lowest'"
+
+
 def test_a_copy_that_was_changed_does_not_run(write: Callable[..., Path], tmp_path: Path) -> None:
     path = write(code=CODE + "# another\n")
     (file,) = own_code(path)

@@ -87,6 +87,11 @@ class Problems:
         """Add a probable mistake."""
         self._add(Problem(at.line, at.column, message, hint, "warning"))
 
+    def code(self, at: Location, error: ConfigError) -> None:
+        """Add a problem of a file of code, once for all that names the file."""
+        if all(problem.message != error.message for problem in self.entries):
+            self.error(at, error.message)
+
     def _add(self, problem: Problem) -> None:
         if len(self.entries) < MAX_PROBLEMS and problem not in self.entries:
             self.entries.append(problem)
@@ -450,8 +455,7 @@ def _reduce(keys: Keys) -> str:
         reducer(name)
     except ConfigError as error:
         if IN_FILE.fullmatch(name):
-            hint = "a reducer of your own is written FILE.py:NAME or FILE.py:NAME(ARGUMENT)"
-            keys.error("reduce", error.message, hint)
+            keys.problems.code(keys.location("reduce"), error)
             return "set"
         if name in reducer_names():  # a plug-in that cannot be used
             keys.error("reduce", error.message, "`taiwa plugins` lists the plug-ins")
@@ -506,10 +510,14 @@ def _tools(keys: Keys) -> tuple[str, ...]:
     names: list[str] = []
     for item in keys.texts("tools"):
         if IN_FILE.fullmatch(item.text):
+            from taiwa.tools.function_tool import FunctionTool
+
             try:
-                function_named(item.text)
+                if not isinstance(function_named(item.text), FunctionTool):
+                    name = re.sub(r"@\w+", "", item.text)
+                    keys.problems.error(item.at, f"{name} is not a tool", "write @taiwa.tool above the function")
             except ConfigError as error:
-                keys.problems.error(item.at, error.message)
+                keys.problems.code(item.at, error)
             names.append(item.text)
         elif not TOOL_NAME.fullmatch(item.text):
             message = f"{quoted(item.text)} is not a valid tool name"
@@ -607,7 +615,7 @@ def _flow(keys: Keys) -> str:
     try:
         found = function_named(name)
     except ConfigError as error:
-        keys.error("flow", f"flow: {error.message}")
+        keys.problems.code(keys.location("flow"), error)
         return name
     if not callable(found):
         keys.error("flow", f"{name} is not a function", "name a generator function")
