@@ -100,18 +100,24 @@ class Token(NamedTuple):
     ends: bool = False
 
 
+BORDER = r"(?:(?<!\w)|(?!\w))"
+"""A place that is not within a word of Latin letters."""
+
+
 def holds(words: str, text: str) -> bool:
     """Whether a text holds words, in their order: numbers by value, words by their stems.
 
     >>> holds("1200", "It costs 1,200 euros."), holds("20", "It costs 1,200 euros."), holds("Two nights", "for two night")
     (True, False, True)
+    >>> holds("a", "Nara"), holds("a", "Take plan A."), holds("の", "奈良の宿")
+    (False, True, True)
     """
     wanted = [token.text for token in tokens(words)]
     if not wanted:  # signs or function words alone
-        plain = " ".join(fold(words).split())
-        return bool(plain) and plain in " ".join(fold(text).split())
-    given = [token.text for token in tokens(text)]
-    return any(given[at : at + len(wanted)] == wanted for at in range(len(given) - len(wanted) + 1))
+        plain, given = (" ".join(fold(each).split()) for each in (words, text))
+        return bool(plain) and re.search(BORDER + re.escape(plain) + BORDER, given, re.ASCII) is not None
+    read = [token.text for token in tokens(text)]
+    return any(read[at : at + len(wanted)] == wanted for at in range(len(read) - len(wanted) + 1))
 
 
 def word_set(text: str) -> frozenset[str]:
