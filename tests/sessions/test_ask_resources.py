@@ -10,6 +10,7 @@ import pytest
 import taiwa
 from hatch_build import compile_catalogues
 from taiwa import i18n
+from taiwa.apps.catalog import load_text
 from taiwa.flows.ask.types import UserProfile
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.messages import Capability, Chunk, Notice, Request
@@ -51,6 +52,19 @@ def folder(tmp_path: Path) -> Path:
     made.mkdir()
     (made / "leave.md").write_text("# Leave\n\nEverybody has ten days of leave.\n")
     return made
+
+
+def test_a_folder_without_documents_is_an_error_and_leaves_no_index(tmp_path: Path) -> None:
+    empty, place = tmp_path / "empty", tmp_path / "store.db"
+    empty.mkdir()
+    app = f"---\ntaiwa: 1\nstate: {{ city: str }}\ndocuments: {{ in: {empty} }}\n---\nHelp.\n"
+    talk = taiwa.open(app=load_text(app, "a.md", "a"), model=NoModel(), store=place)
+
+    with pytest.raises(InputError, match=r"empty holds no documents \(0 files read\)"):
+        talk.say(QUESTION)
+
+    with Library.open(tmp_path / "store-library.db") as library:
+        assert library.names() == ()
 
 
 def test_a_conversation_is_opened_and_looked_into_by_its_parameters(tmp_path: Path, folder: Path) -> None:

@@ -11,13 +11,11 @@ from taiwa.kernel.attachments import path_kind, read_regular_text
 from taiwa.kernel.errors import ConflictError, InputError, NotFoundError, StoreError, TaiwaError, file_errors
 from taiwa.kernel.messages import Found, Passage, passage_key
 from taiwa.kernel.serialization import Json, items_at
-from taiwa.kernel.text import plural
 from taiwa.models.http_api.embeddings import EmbeddingEndpoint, add_missing_vectors, open_embedder, with_embeddings
 from taiwa.operations.results import AskTurn, DocumentText, EmbeddingsResult, FindResult, MarkedPassage
 from taiwa.plugins import names_retriever
 from taiwa.retrieval import Index, Library, ScopedRetriever
 from taiwa.retrieval.index import Fits
-from taiwa.retrieval.ingest import count_unsupported
 from taiwa.retrieval.types import EmbedderChoice, IndexSummary
 from taiwa.settings import Settings
 
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 EMBEDDINGS_OFF = "off"
 WAIT = 600.0
 """Seconds to wait for another process that is indexing the same folder."""
-MAX_CAUSES = 3
 """The maximum of reasons why files could not be read in one message."""
 
 
@@ -365,7 +362,7 @@ def index_documents(settings: Settings, names: Sequence[str], reporter: Reporter
     Raises:
         InputError: an index is not found, or none of them holds a passage.
     """
-    from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK
+    from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK, refuse_empty
 
     own = [name for name in names if name != BUNDLED_HANDBOOK]
     if not own:
@@ -374,29 +371,9 @@ def index_documents(settings: Settings, names: Sequence[str], reporter: Reporter
         before = library.names(None)
         indexes = find_indexes(library, own, settings, reporter)
         found = [index.name for index in indexes]
-        if BUNDLED_HANDBOOK not in names and not any(index.summary(None).passages for index in indexes):
-            reasons = "; ".join(
-                _why_empty(name, index) for name, index in zip(dict.fromkeys(own), indexes, strict=True)
-            )
-            for name in set(found).difference(before):  # an empty index would be searched instead of the handbook
-                library.drop(name)
-            raise InputError(reasons)
+        if BUNDLED_HANDBOOK not in names:
+            refuse_empty(library, before, own, indexes)
     return found + [BUNDLED_HANDBOOK] * (BUNDLED_HANDBOOK in names)
-
-
-def _why_empty(name: str, index: Index) -> str:
-    """Return why an index, given by a name or folder, holds no passage: the number of its files, and what happened to them."""
-    listed = index.documents(None)
-    unread = [each for each in listed if each.known.problem]
-    others = count_unsupported(index.root) if index.root else dict[str, int]()
-    if not unread and not others:
-        return f"{name} holds no documents ({plural(len(listed), 'file')} read); add documents, or name another folder"
-    kinds = [f"{plural(count, 'file')} of an unsupported type, {suffix}" for suffix, count in sorted(others.items())]
-    causes = [f"{each.path}: {each.known.problem}" for each in unread] + kinds
-    more = [f"and {len(causes) - MAX_CAUSES} more"] if len(causes) > MAX_CAUSES else []
-    number = len(unread) + sum(others.values())
-    whole = len(listed) + sum(others.values())
-    return f"{name} holds no documents: cannot read {number} of {plural(whole, 'file')} ({'; '.join(causes[:MAX_CAUSES] + more)})"
 
 
 def find_ask_turn(repository: "Repository", node: str) -> AskTurn | None:

@@ -1,6 +1,6 @@
 """The resources of a turn of an app with documents: indexes, the user profile, and the weights of terms."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from taiwa.kernel.errors import ConfigError, InputError, NotFoundError
 from taiwa.kernel.messages import Capability, Chunk, Request
 from taiwa.kernel.runtime import AnyModel, Retriever
 from taiwa.kernel.serialization import Json
+from taiwa.kernel.text import plural
 from taiwa.plugins import make_retriever, names_retriever
 from taiwa.sessions.users import UserProfiles
 from taiwa.settings import NoModelError
@@ -55,6 +56,8 @@ MAX_PASSAGES = 8
 """The number of passages for an answer and options."""
 
 REFRESH_SECONDS = 600.0
+
+MAX_CAUSES = 3
 
 
 class NoModel:
@@ -226,7 +229,7 @@ def _indexes(app: App, repository: "Repository", stack: ExitStack) -> "list[Inde
     """Open the indexes that an app names, by default all that may be searched; the handbook if there are none.
 
     Raises:
-        InputError: a name is neither an index nor a folder, or may not be searched (any more).
+        InputError: a name is neither an index nor a folder, or may not be searched (any more); or none of them holds a passage.
     """
     names, place, scope = _strings(app.document_settings.get("in")), repository.place, repository.scope
     wanted = [name for name in dict.fromkeys(names) if name != BUNDLED_HANDBOOK]
@@ -239,10 +242,45 @@ def _indexes(app: App, repository: "Repository", stack: ExitStack) -> "list[Inde
         unserved = next((name for name in wanted if name not in listed), None)
         if scope is not None and not scope.is_whole and not _names_documents(app) and unserved is not None:
             raise NotFoundError(f"index {unserved!r} not found; begin a conversation with another one")
+        before = library.names(None)
         found = [_index(library, name) for name in (wanted or listed)]
+        if wanted and BUNDLED_HANDBOOK not in names and (scope is None or scope.is_whole):
+            refuse_empty(library, before, wanted, found)
     if found and BUNDLED_HANDBOOK not in names:
         return found
     return [*found, _handbook(place.with_name(f"{place.stem}-handbook.db") if isinstance(place, Path) else None, stack)]
+
+
+def refuse_empty(library: "Library", before: Container[str], names: Iterable[str], indexes: "Sequence[Index]") -> None:
+    """Delete indexes, given by a name or folder, that were not there before, if none of them holds a passage.
+
+    Raises:
+        InputError: none does.
+    """
+    if any(index.summary(None).passages for index in indexes):
+        return
+    reasons = "; ".join(_why_empty(name, index) for name, index in zip(dict.fromkeys(names), indexes, strict=True))
+    for index in indexes:
+        if index.name not in before:  # an empty index would be searched instead of the handbook
+            library.drop(index.name)
+    raise InputError(reasons)
+
+
+def _why_empty(name: str, index: "Index") -> str:
+    """Return why an index holds no passage: the number of its files, and what happened to them."""
+    from taiwa.retrieval.ingest import count_unsupported
+
+    listed = index.documents(None)
+    unread = [each for each in listed if each.known.problem]
+    others = count_unsupported(index.root) if index.root else dict[str, int]()
+    if not unread and not others:
+        return f"{name} holds no documents ({plural(len(listed), 'file')} read); add documents, or name another folder"
+    kinds = [f"{plural(count, 'file')} of an unsupported type, {suffix}" for suffix, count in sorted(others.items())]
+    causes = [f"{each.path}: {each.known.problem}" for each in unread] + kinds
+    more = [f"and {len(causes) - MAX_CAUSES} more"] if len(causes) > MAX_CAUSES else []
+    number = len(unread) + sum(others.values())
+    whole = len(listed) + sum(others.values())
+    return f"{name} holds no documents: cannot read {number} of {plural(whole, 'file')} ({'; '.join(causes[:MAX_CAUSES] + more)})"
 
 
 def _library(place: Path | PostgresUrl | None, stack: ExitStack) -> "Library":
