@@ -191,7 +191,7 @@ def test_if_the_repair_fails_the_turn_is_committed_without_change_and_with_a_war
     assert (said.text, said.delta) == ("Hi!", {})
     assert after.state == before.state | {"turns": 2}
     assert len(said.warnings) == 1
-    assert said.warnings[0].startswith("the state is unchanged: ")
+    assert said.warnings[0] == "the state is unchanged: $.mood = 3: must be string"
     assert driven.notes == (Notice(said.warnings[0], "warning", "turn"),)
     assert len(model.requests) == 2
 

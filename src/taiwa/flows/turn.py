@@ -879,7 +879,7 @@ def _parse_or_repair(
     if response.finish == "refusal" and not response.text.strip():
         raise RefusalError(Wording("the model refused to answer"), request=request.digest)
     parsed = parse_reply(app, response.text, layout)
-    invalid = response.text
+    invalid, faults = response.text, parsed.problems
     for _ in range(repairs):
         if parsed.delta is not None or response.finish in {"interrupted", "refusal", "length", "repetition"}:
             break
@@ -890,7 +890,7 @@ def _parse_or_repair(
             again = yield from complete_or_downgrade(repair, HideOutput)
         except (ModelError, LimitError, ConfigError) as error:
             # The answer is complete and paid for: a failed repair must not discard it.
-            parsed = replace(parsed, problems=(f"it could not be requested again: {error.message}", *parsed.problems))
+            faults = (f"it could not be requested again: {error.message}", *faults)
             break
         repaired = parse_delta(app, again.text, layout, full=full)
         # The model has not understood the faults, and would be paid for them once more.
@@ -902,7 +902,7 @@ def _parse_or_repair(
             answer = repaired.answer
         parsed = replace(repaired, answer=answer if isinstance(answer, str) else parsed.answer)
         invalid = again.text
-    return parsed
+    return parsed if parsed.delta is not None else replace(parsed, problems=faults)  # those of the reply that is kept
 
 
 def _repair_request(
