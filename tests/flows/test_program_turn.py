@@ -408,7 +408,7 @@ def test_what_only_the_turn_itself_may_do_is_refused_within_gather(drive: Drive,
         yield from gather([perform(effect(text))])
         return text
 
-    with pytest.raises(ConfigError, match=f"no handler for effect {effect.__name__}"):
+    with pytest.raises(ConfigError, match=f"no handler for effect {effect.__name__}; only the program of a turn"):
         drive(lambda: run_turn(both, "tea")(begin(app())), scripted_model())
 
 

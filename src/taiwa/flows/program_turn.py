@@ -29,6 +29,9 @@ TurnProgram: TypeAlias = Callable[[Conversation, str], Program[Any]]
 """A program that makes a turn: it returns a `Reply`, the text of one, or a value of the type of the app's answers."""
 
 
+OF_TURN = "only the program of a turn may yield it, and not within `gather`"
+
+
 @value_class(tag="ask-user")
 class AskUser(Effect[str]):
     """Ask the user, and end the turn; the answer is the user's next text, or the option whose number it is.
@@ -36,6 +39,7 @@ class AskUser(Effect[str]):
     Only the program of a turn can ask, and not within `gather`.
     """
 
+    unhandled = OF_TURN
     question: str
     options: tuple[str, ...] = ()
 
@@ -47,6 +51,7 @@ class DefaultTurn(Effect[Reply]):
     Only the program of a turn can, and not within `gather`. `shows` is as of `Complete`.
     """
 
+    unhandled = OF_TURN
     text: str
     shows: bool = field(default=False, compare=False)
 

@@ -35,6 +35,8 @@ class Effect(Generic[R]):
 
     __slots__ = ()
     journaled: ClassVar[bool] = True
+    unhandled: ClassVar[str] = "pass the runtime `handlers={...}`"
+    """What to do if a runtime has no handler."""
 
 
 Program: TypeAlias = Generator[Effect[Any], Any, R]

@@ -189,7 +189,8 @@ class BaseRuntime(Generic[M]):
         """
         found = self._handlers.get(type(effect))
         if found is None:
-            raise ConfigError(f"no handler for effect {type(effect).__name__}; pass the runtime `handlers={{...}}`")
+            hint = getattr(effect, "unhandled", Effect.unhandled)
+            raise ConfigError(f"no handler for effect {type(effect).__name__}; {hint}")
         return found
 
     def require_model(self) -> M:
