@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 EMBEDDINGS_OFF = "off"
 WAIT = 600.0
 """Seconds to wait for another process that is indexing the same folder."""
-"""The maximum of reasons why files could not be read in one message."""
 
 
 @dataclass(frozen=True, slots=True)

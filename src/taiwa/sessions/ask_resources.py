@@ -58,6 +58,7 @@ MAX_PASSAGES = 8
 REFRESH_SECONDS = 600.0
 
 MAX_CAUSES = 3
+"""The maximum of reasons why files could not be read in one message."""
 
 
 class NoModel:
