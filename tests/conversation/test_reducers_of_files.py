@@ -95,6 +95,21 @@ def test_a_file_that_was_not_confirmed_is_one_problem_and_what_is_no_tool_anothe
     assert second == "a.md:3: tops.py does not define 'lowest'"
 
 
+def test_answers_have_a_type_of_a_file_whose_annotations_are_read_late(
+    write: Callable[..., Path], tmp_path: Path
+) -> None:
+    code = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+    path = write(code=f"{code}@dataclass\nclass Item:\n    n: int | None = None\n")
+    path.write_text("---\ntaiwa: 1\nanswer: tops.py:Item\n---\nSell.\n")
+    assert [problem.hint for problem in check(path)] == [""]
+
+    app = confirmed(path)
+
+    assert app.output_type is not None
+    assert app.output_type.parse('{"n": 3}').value.n == 3
+    assert load_source(app.source).code_type is not None
+
+
 def test_a_copy_that_was_changed_does_not_run(write: Callable[..., Path], tmp_path: Path) -> None:
     path = write(code=CODE + "# another\n")
     (file,) = own_code(path)

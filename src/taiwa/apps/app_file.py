@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 from taiwa.conversation.app import (
     ALL,
@@ -34,10 +34,13 @@ from taiwa.conversation.state import (
     delta_output_type,
     fits_delta,
 )
-from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError
+from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError
 from taiwa.kernel.messages import JsonSchema, Sampling
 from taiwa.kernel.serialization import Json, is_number
 from taiwa.yamlfile import SURROGATE, Entry, Items, Location, Scalar, Table, Tree, parse_yaml, to_json
+
+if TYPE_CHECKING:
+    from taiwa.structured import OutputType
 
 T = TypeVar("T", bound=str)
 
@@ -87,7 +90,7 @@ class Problems:
         """Add a probable mistake."""
         self._add(Problem(at.line, at.column, message, hint, "warning"))
 
-    def code(self, at: Location, error: ConfigError) -> None:
+    def code(self, at: Location, error: TaiwaError) -> None:
         """Add a problem of a file of code, once for all that names the file."""
         if all(problem.message != error.message for problem in self.entries):
             self.error(at, error.message)
@@ -291,6 +294,7 @@ def read_front(tree: Tree | None, problems: Problems) -> Front:
     params = _named(keys, "params", PARAM_NAME)
     entries = _named(keys, "state", FIELD_NAME)
     fields = tuple(_field(entry, problems) for entry in entries)
+    answer, code_type = _answer(keys)
     app = App(
         AppSource(_name(keys), ""),
         "",
@@ -303,9 +307,10 @@ def read_front(tree: Tree | None, problems: Problems) -> Front:
         sampling=_sampling(keys),
         tools=_tools(keys),
         documents=_documents(keys),
-        answer=_answer(keys),
+        answer=answer,
         flow=_flow(keys),
         unknown_turns=keys.choice("unknown_turns", UNKNOWN_TURNS),
+        code_type=code_type,
     )
     if app.reply != REPLIES[0] and not app.model_fields:
         message = "reply has no effect: the state has no field that the model writes"
@@ -576,17 +581,24 @@ SCHEMA_KEYS = {"$ref", "anyOf", "enum", "properties", "type"}
 """Keys by which a mapping is a JSON Schema rather than the fields of an object."""
 
 
-def _answer(keys: Keys) -> JsonSchema | None:
-    """Return the type of the answers, in the notation of fields, as TypeScript or as JSON Schema."""
+def _answer(keys: Keys) -> "tuple[JsonSchema | None, OutputType[Any] | None]":
+    """Return the type of the answers, in the notation of fields or as JSON Schema, and a type of a file also as such."""
     tree = keys.tree("answer")
     if tree is None:
-        return None
+        return None, None
     from taiwa.structured import OutputType
     from taiwa.structured.type_notation import is_field_list, parse_fields, parse_notation
 
     plain = to_json(tree) if isinstance(tree, Table) else keys.text("answer").strip()
     if plain == "":  # reported
-        return None
+        return None, None
+    if isinstance(plain, str) and IN_FILE.fullmatch(plain):
+        try:
+            code = OutputType[Any].of(function_named(plain))
+            return JsonSchema(code.json_schema.schema, code.name), code
+        except (InputError, ConfigError) as error:
+            keys.problems.code(keys.location("answer"), error)
+            return None, None
     try:
         if isinstance(plain, dict) and SCHEMA_KEYS & plain.keys():
             found: OutputType[Any] = OutputType.from_json_schema(plain, name="Answer")
@@ -597,14 +609,14 @@ def _answer(keys: Keys) -> JsonSchema | None:
                 if not isinstance(plain, str) or not is_field_list(plain):
                     raise
                 found = OutputType.fields("Answer", *parse_fields(plain))
-        return JsonSchema(found.json_schema.schema, "Answer")
+        return JsonSchema(found.json_schema.schema, "Answer"), None
     except (InputError, ConfigError) as error:
         keys.error(
             "answer",
             f"the type of answer: {error.message.removeprefix('type notation').lstrip(' ,:')}",
             "write a type such as {days: int, reason: str}",
         )
-    return None
+    return None, None
 
 
 def _flow(keys: Keys) -> str:

@@ -8,6 +8,7 @@ hash; no other code is ever run.
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -126,9 +127,11 @@ def _module(file: str, key: str) -> object:
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
+    sys.modules[module.__name__] = module  # where dataclasses and others look for the names in annotations
     try:
         spec.loader.exec_module(module)
     except Exception as error:
+        del sys.modules[module.__name__]
         raise ConfigError(f"{file} cannot be run: {type(error).__name__}: {error}") from error
     return module
 
