@@ -211,6 +211,8 @@ def test_an_unknown_path_and_method_are_errors_of_the_wire(served: Serving) -> N
     wrong = served.client.get("/v1/chat/completions")
     assert (wrong.status_code, error_of(wrong)["code"]) == (405, "method_not_allowed")
     assert (wrong.headers["allow"], error_of(wrong)["message"][-8:]) == ("POST", "use POST")
+    socket = served.client.get("/v1/responses", headers={"connection": "Upgrade", "upgrade": "websocket"})
+    assert (socket.status_code, error_of(socket)["code"]) == (426, "websocket_unsupported")
     for path, shape in (
         ("/api/chat", {"error": ...}),
         ("/v1/messages", {"type": "error", "error": ..., "request_id": ...}),

@@ -149,6 +149,10 @@ def build(state: ServerState) -> ASGIApp:
     async def on_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         path = request.url.path
+        if request.headers.get("upgrade", "").lower() == "websocket":
+            # After this status Codex sends its requests by POST.
+            text = f"{path[:200]} has no WebSocket; use POST, and `stream` for events"
+            return failed(ApiError(426, text, INVALID, "websocket_unsupported"), request)
         if error.status_code == 405:
             found = (each.methods or () for each in routes if each.path_regex.match(path))
             allowed = ", ".join(sorted({method for each in found for method in each}))
