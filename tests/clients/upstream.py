@@ -62,8 +62,8 @@ def act_for(body: Json) -> Act:
         error = {"message": f"as you wish: {code}", "type": "test", "code": CODES.get(code)}
         return status(code, json.dumps({"error": error}).encode())
     offered = body.get("tools") if body.get("tool_choice") != "none" else None
-    if offered and last["role"] != "tool":
-        events = calls(offered, body.get("tool_choice"))
+    if offered and (last["role"] != "tool" or body.get("tool_choice") not in (None, "auto")):
+        events = calls(offered if last["role"] != "tool" else offered[::-1], body.get("tool_choice"))
         return lambda scene: scene.write(head(len(events)) + events)
     if found := SAY.search(asked):
         return speech(found[1])

@@ -493,6 +493,23 @@ def test_a_required_call_in_text_is_asked_for_once_more(unknown: Serving, upstre
     assert unknown.chat(HI, **asked).status_code == 422
 
 
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "weather"}}])
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_required_call_is_had_from_a_server_that_has_tools_and_ignores_the_choice(
+    served: Serving, upstream: FaultServer, choice: Any, streams: bool
+) -> None:
+    in_json = speech('{"name": "weather", "arguments": {"city": "Nara"}}')
+    upstream.plays(speech("It rains."), in_json, speech("It rains."))
+    asked: dict[str, Any] = {"model": served.model.name, "tools": [WEATHER], "tool_choice": choice, "stream": streams}
+    answer = served.chat(HI, **asked)
+    assert "It rains." not in answer.text
+    assert '"name":"weather"' in answer.text
+    second: Any = upstream.seen[1].json
+    assert ("tools" in second, second["response_format"]["type"]) == (False, "json_schema")
+    assert served.chat(HI, **asked).status_code == 422
+    assert len(upstream.seen) == 5
+
+
 def test_what_is_wrong_apart_from_tools_is_the_clients_to_see(unknown: Serving, upstream: FaultServer) -> None:
     upstream.plays(status(401, b"{}"), CALLS, status(400, json.dumps({"error": {"message": "bad schema"}}).encode()))
     for code in (401, 400):

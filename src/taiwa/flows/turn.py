@@ -596,18 +596,27 @@ def _with_new_ids(response: Response, request: Request) -> Response:
 
 
 def _complete_passed_on(request: Request, prefix: str) -> Program[tuple[Response, tuple[str, ...]]]:
-    """Complete a request of a client as it is; without its schema if the server cannot enforce that."""
+    """Complete a request of a client as it is; without its schema if the server cannot enforce that.
+
+    Raises (when run):
+        UnsupportedError: the server has no tools, or answers in words although `tool_choice` requires a call.
+        OutputValidationError: the answer is not what the server is known to enforce, or a second one does not fit either.
+    """
     schema = None if prefix or not isinstance(request.constraint, JsonSchema) else request.constraint
     is_known = schema is None or (yield from _enforces_schemas())
     whole = replace(request, prefix=prefix) if prefix else request
+    must_call = bool(request.tools) and request.tool_choice not in ("auto", "none")
     try:
-        # An answer is not shown before it is checked, if nothing is known about the server.
-        asked = Complete(whole) if is_known else Complete(whole, HideOutput)
+        # An answer is not shown before it is checked, if nothing is known about the server; several ignore `tool_choice`.
+        asked = Complete(whole) if is_known and not must_call else Complete(whole, HideOutput)
         response = _behind(prefix, (yield from perform(asked)))
     except UnsupportedError as error:
         if schema is None or error.capability != "json_schema":
             raise
         return (yield from _complete_checked(request, schema, error.message, 2))
+    if must_call and not response.message.tool_calls and response.finish == "stop" and response.stop != "refusal":
+        why = "its server answers in words although `tool_choice` requires a call"
+        raise UnsupportedError(why, capability="tool_choice")
     try:
         if not response.message.tool_calls and not prefix:
             _check_promised(request.constraint, response)
