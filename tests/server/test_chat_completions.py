@@ -174,6 +174,10 @@ def test_tool_calls_are_streamed_with_their_index() -> None:
         ({"response_format": {"type": "text"}}, None),
         ({"response_format": {"type": "json_object"}}, ANY_OBJECT),
         (
+            {"response_format": {"type": "json_object", "schema": {"type": "object"}}},
+            JsonSchema({"type": "object"}, "object"),
+        ),
+        (
             {
                 "response_format": {
                     "type": "json_schema",
