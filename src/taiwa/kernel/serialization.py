@@ -8,7 +8,7 @@ of strings and a mapping that holds the tag itself.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
 from functools import cache, lru_cache, partial
 from hashlib import blake2b
@@ -261,11 +261,12 @@ def record(item: object) -> Json:
         return cast("Json", item)
     if kind is dict and TAG not in cast("dict[object, object]", item):
         return _record_members(cast("dict[object, object]", item))
-    tag, layout, _, values = _layout(kind)
+    tag, layout = _layout(kind)
     if not tag:
         return _record_plain(item)
     written: dict[str, Json] = {TAG: tag}
-    for (field, default), part in zip(layout, values(item), strict=True):
+    for field, default in layout:
+        part = getattr(item, field)
         if _is_written(part, default):
             written[field] = cast("Json", part) if type(part) in LEAVES else record(part)
     return written
@@ -303,33 +304,16 @@ def _record_members(item: Mapping[object, object]) -> dict[str, Json]:
     return {str(key): cast("Json", part) if type(part) in LEAVES else record(part) for key, part in item.items()}
 
 
-_Layout: TypeAlias = tuple[str, tuple[tuple[str, object], ...], bool, Callable[[object], tuple[object, ...]]]
-
-
 @cache
-def _layout(cls: Any) -> _Layout:  # noqa: ANN401  (a class, which mypy holds to be unhashable)
-    """Return the tag and the recorded fields of a value class, whether it has a field `KEPT`, and a function that reads the fields of
-    an instance; an empty tag for JSON types.
-    """
+def _layout(cls: Any) -> tuple[str, tuple[tuple[str, object], ...]]:  # noqa: ANN401  (a class, which mypy holds to be unhashable)
+    """Return the tag and the recorded fields of a value class, with their defaults; an empty tag for JSON types."""
     if issubclass(cls, PLAIN) or "__tag__" not in cls.__dict__:
-        return "", (), False, _no_values
+        return "", ()
     tag = tag_of(cls)
     if not tag:
         raise TypeError(f'{_qualified_name(cls)} has no tag and cannot be recorded; use @value(tag="…")')
     compared = sorted((field for field in fields(cls) if field.compare), key=attrgetter("name"))
-    fields_of = tuple((field.name, _default(field)) for field in compared)
-    return tag, fields_of, KEPT in cls.__dict__, _reader([name for name, _ in fields_of])
-
-
-def _reader(names: Sequence[str]) -> Callable[[object], tuple[object, ...]]:
-    """Return a function that reads some attributes of an object."""
-    if len(names) > 1:
-        return cast("Callable[[object], tuple[object, ...]]", attrgetter(*names))
-    return (lambda item: (getattr(item, names[0]),)) if names else _no_values
-
-
-def _no_values(_: object) -> tuple[object, ...]:
-    return ()
+    return tag, tuple((field.name, _default(field)) for field in compared)
 
 
 def _default(field: Field[Any]) -> object:
@@ -579,25 +563,30 @@ def canonical_record(item: Any) -> str:  # noqa: ANN401  (a cast is a call, and 
         return encode_text(item)
     if kind is tuple:
         return f"[{','.join(map(canonical_record, item))}]"
-    tag, layout, keeps, values = _layout(kind)
+    return _writer(kind)(item)
+
+
+@cache
+def _writer(cls: Any) -> Callable[[Any], str]:  # noqa: ANN401  (as in `_layout`)
+    """Return `canonical_record` of a class, compiled as its `__init__` is: a loop over the fields takes twice as long."""
+    tag, layout = _layout(cls)
     if not tag:
-        return CANONICAL.encode(record(item))
-    if keeps and (kept := getattr(item, KEPT, "")):
-        return kept
-    parts: list[str] = []
-    for (field, default), part in zip(layout, values(item), strict=True):
-        if part is default:
-            continue
-        if type(part) is str:
-            if part != default:
-                parts.append(f'"{field}":{encode_text(part)}')
-        elif default is MISSING or part != default or type(part) is not type(default):
-            parts.append(f'"{field}":{canonical_record(part)}')
-    parts.append(f'"{TAG}":"{tag}"')  # sorts after every name of a field
-    text = f"{{{','.join(parts)}}}"
-    if keeps:
-        object.__setattr__(item, KEPT, text)
-    return text
+        return lambda item: CANONICAL.encode(record(item))
+    scope: dict[str, Any] = {"text": encode_text, "write": canonical_record, "keep": object.__setattr__}
+    keeps = KEPT in cls.__dict__
+    lines = [f"if item.{KEPT}: return item.{KEPT}"] if keeps else []
+    lines.append("parts = []")
+    for name, default in layout:
+        scope[known := f"{name}_DEFAULT"] = default
+        differs = f"part is not {known} and (part != {known} or type(part) is not type({known}))"
+        lines.append(f"part = item.{name}")
+        lines.append(f"if {'True' if default is MISSING else differs}:")
+        lines.append(f"""  parts.append(f'"{name}":{{text(part) if type(part) is str else write(part)}}')""")
+    # The tag sorts after every name of a field.
+    lines.append(f"""written = f'{{{{{{",".join((*parts, ""))}}"{TAG}":"{tag}"}}}}'""")
+    lines += [f"keep(item, {KEPT!r}, written)"] * keeps + ["return written"]
+    exec("def write_(item):\n " + "\n ".join(lines), scope)  # noqa: S102  (names of fields, as in `_compile_init`)
+    return cast("Callable[[Any], str]", scope["write_"])
 
 
 def item_at(data: Json, *path: str) -> Json:
