@@ -100,7 +100,7 @@ class Prices:
     @property
     def id(self) -> str:
         """The name of these prices in the records of costs."""
-        return digest(self)[:12]
+        return _id_of(self)
 
     def cost(self, usage: Usage) -> int | None:
         """Return the cost of a call in billionths of the currency unit; None if its input is longer than the prices apply to."""
@@ -114,6 +114,11 @@ class Prices:
             + usage.output_tokens * Decimal(self.output)
         )
         return int((total * NANO_PER_MILLION).to_integral_value())
+
+
+@lru_cache(64)
+def _id_of(prices: Prices) -> str:
+    return digest(prices)[:12]
 
 
 FREE = Prices("0", "0")
