@@ -134,13 +134,20 @@ class LlamaProcess:
             return False
         return self._connections[0].is_open if self._process is None else self._process.poll() is None
 
-    def read(self, request: Mapping[str, Any], rows: int) -> "tuple[Mapping[str, Any], list[Logits]]":
-        """Perform a request on sequences, and return its answer with the logits of the first `rows` sequences, each (V,).
+    def read(
+        self, request: Mapping[str, Any], rows: "Sequence[Rows | None]"
+    ) -> "tuple[Mapping[str, Any], list[Logits]]":
+        """Perform a request on sequences, and return its answer with the logits of the first ones: of `rows`, or (V,).
 
         Raises:
             ModelError: the process has ended.
         """
-        answer, logits = self._request(0, request, lambda: list(self._logits[:rows].copy()))
+        # The memory belongs to the next request, which may come from another thread.
+        answer, logits = self._request(
+            0,
+            request,
+            lambda: [each.copy() if few is None else each[few] for each, few in zip(self._logits, rows, strict=False)],
+        )
         self.threads = answer.get("threads", self.threads)
         return answer, logits
 
@@ -376,17 +383,19 @@ class GgufNetwork:
 
     def fork(self, old: "GgufSequence", new: "GgufSequence") -> None:
         """Make one sequence begin as another."""
-        self._perform({"fork": (old.number, new.number, len(old.tokens))}, 0)
+        self._perform({"fork": (old.number, new.number, len(old.tokens))})
 
-    def read(self, sequences: "Sequence[GgufSequence]", tokens: Sequence[Sequence[int]]) -> "list[Logits]":
-        """Read tokens of several sequences in common passes, and return the logits after the last one of each, (V,).
+    def read(
+        self, sequences: "Sequence[GgufSequence]", tokens: Sequence[Sequence[int]], rows: "Sequence[Rows | None]"
+    ) -> "list[Logits]":
+        """Read tokens of several sequences in common passes, and return the logits after the last one of each.
 
         Raises:
             ModelError: they do not fit into the context, or the process has ended.
         """
         for _ in range(2):
             parts = [(each.number, len(each.tokens), list(more)) for each, more in zip(sequences, tokens, strict=True)]
-            answer, logits = self._perform({"read": parts, "logits": True}, len(parts))
+            answer, logits = self._perform({"read": parts, "logits": True}, rows)
             if "have" not in answer:
                 for each, more in zip(sequences, tokens, strict=True):
                     each.tokens.extend(more)
@@ -394,13 +403,15 @@ class GgufNetwork:
             for each, there in zip(sequences, answer["have"], strict=True):
                 for start in range(there, len(each.tokens), PIECE):
                     again = each.tokens[start : start + PIECE]
-                    self._perform({"read": [(each.number, start, again)], "logits": False}, 0)
+                    self._perform({"read": [(each.number, start, again)], "logits": False})
         raise self._full()
 
-    def _perform(self, request: dict[str, Any], rows: int) -> "tuple[Mapping[str, Any], list[Logits]]":
+    def _perform(
+        self, request: dict[str, Any], rows: "Sequence[Rows | None]" = ()
+    ) -> "tuple[Mapping[str, Any], list[Logits]]":
         drop: list[int] = []
-        with suppress(IndexError):
-            while True:
+        with suppress(IndexError):  # another thread may take the last one
+            while self.dropped:
                 drop.append(self.dropped.popleft())
         answer, logits = self.process.read({**request, "drop": drop}, rows)
         if answer.get("full"):
@@ -428,8 +439,7 @@ class GgufSequence:
 
     def read(self, tokens: Sequence[int], rows: "Rows | None" = None) -> "Logits":
         """Read more tokens and return the logits after the last."""
-        (logits,) = self._network.read([self], [tokens])
-        return logits if rows is None else logits[rows]
+        return self._network.read([self], [tokens], [rows])[0]
 
     def rollback(self, count: int) -> None:
         """Remove the last tokens; the next `read` says where it continues."""
@@ -459,8 +469,7 @@ class GgufBatch:
 
     def read(self, tokens: Sequence[Sequence[int]], rows: "Sequence[Rows | None]") -> "Sequence[Logits]":
         """Read one or more tokens of each text."""
-        logits = self._network.read(self._sequences, tokens)
-        return [line if few is None else line[few] for line, few in zip(logits, rows, strict=True)]
+        return self._network.read(self._sequences, tokens, rows)
 
     def select(self, indices: Sequence[int]) -> None:
         """Continue with the texts of these indices only."""
