@@ -7,17 +7,19 @@ Runs alternate, and a ratio compares neighbours.
 import json
 import os
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
-from benches.measure import Subject, median, timed
+from benches.measure import Subject, median
 from benches.peers.llama_server import LlamaServer
 from taiwa.constraints.guide import Whitespace
 from taiwa.kernel.messages import JsonSchema, Request, Sampling, system, user
 from taiwa.kernel.serialization import Json
-from taiwa.models.inprocess.decode_loop import DecodeJob, DecodeResult, decode
+from taiwa.models.inprocess.decode_loop import DecodeJob, decode
 from taiwa.models.inprocess.generator import CompileOptions, GeneratedText, TextGenerator
 from taiwa.models.inprocess.gguf import GgufModel, LoadedGguf
+from taiwa.models.inprocess.gguf_backend import GgufSequence
 
 FILES = ("SmolLM2-135M-Instruct.Q4_1.gguf", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf")
 THREADS = int(os.environ.get("TAIWA_BENCH_THREADS", "1"))
@@ -159,43 +161,30 @@ def free(subject: Subject, generator: TextGenerator[LoadedGguf], server: LlamaSe
     subject.median("tokens without a constraint, llama.cpp's own figure", other[1:], "/s", ours=median(own[1:]))
     ratios = [one / two for one, two in zip(other[1:], own[1:], strict=True)]
     subject.target("tokens without a constraint, llama.cpp against us", median(ratios), 1 / 0.95, "x")
-    sequence = Clocked(generator)
-    request = ask(ORDERS[0], 300, ORDER)
-    state = generator._compile(request, CompileOptions())  # noqa: SLF001  (as a request is compiled)
-    tokens = generator.loaded.prepare(request)
-    job = DecodeJob(tokens, generator.loaded.network.vocabulary, 300, state.start() if state else None, Sampling(0))
-    begin = time.perf_counter()
-    *_, ending = decode(sequence, job)
-    whole = time.perf_counter() - begin
-    assert isinstance(ending, DecodeResult)
-    subject.target("masks, sampling and text, of the time of the loop", (whole - sequence.seconds) / whole, 0.02, "x")
+    spent = reading = 0.0
+    for order in ORDERS:  # the tables of the engine are made for the first one
+        request = ask(order, 300, ORDER)
+        state = generator._compile(request, CompileOptions())  # noqa: SLF001  (as a request is compiled)
+        tokens = generator.loaded.prepare(request)
+        sequence = Clocked(generator.loaded.network)
+        job = DecodeJob(tokens, generator.loaded.network.vocabulary, 300, state.start() if state else None, Sampling(0))
+        begin = time.perf_counter()
+        deque(decode(sequence, job), 0)
+        spent += time.perf_counter() - begin
+        reading += sequence.seconds
+    subject.target("masks, sampling and text, of the time of the loop", (spent - reading) / spent, 0.02, "x")
 
 
-class Clocked:
+class Clocked(GgufSequence):
     """A sequence that counts the seconds in llama.cpp's process, and the way there."""
 
-    def __init__(self, generator: TextGenerator[LoadedGguf]) -> None:
-        self._sequence = generator.loaded.network.start()
-        self.seconds = 0.0
-
-    @property
-    def tokens(self) -> list[int]:
-        return self._sequence.tokens
+    seconds = 0.0
 
     def read(self, tokens: Any, rows: Any = None) -> Any:
         begin = time.perf_counter()
-        found = self._sequence.read(tokens, rows)
+        found = super().read(tokens, rows)
         self.seconds += time.perf_counter() - begin
         return found
-
-    def rollback(self, count: int) -> None:
-        self._sequence.rollback(count)
-
-    def fork(self) -> Any:
-        return self._sequence.fork()
-
-    def batch(self, count: int) -> Any:
-        return self._sequence.batch(count)
 
 
 def prefixes(subject: Subject, generator: TextGenerator[LoadedGguf]) -> None:
@@ -206,7 +195,11 @@ def prefixes(subject: Subject, generator: TextGenerator[LoadedGguf]) -> None:
     begin = time.perf_counter()
     sequence.read(tokens)
     subject.row(f"reading {LONG:,} tokens", LONG / (time.perf_counter() - begin), "/s")
-    forks = [timed(sequence.fork) * 1e3 for _ in range(9)]
+    forks: list[float] = []
+    for _ in range(9):  # most of the time is llama.cpp's, in its process
+        begin = time.perf_counter()
+        sequence.fork()
+        forks.append((time.perf_counter() - begin) * 1e3)
     subject.median(f"fork of {LONG:,} tokens", forks, "ms")
     subject.target(f"fork of {LONG:,} tokens", median(forks), 20, "ms")
     story = network.vocabulary.decode(tokens).decode()
