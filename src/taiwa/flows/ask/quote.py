@@ -20,7 +20,7 @@ from unicodedata import name, normalize
 
 from taiwa.flows.ask.ask_result import CITATION_NUMBER, Answer, Claim, make_citation, safe_line
 from taiwa.kernel.messages import Message, Passage, Regex, passage_key
-from taiwa.kernel.text import fold, sentence_spans, table_cells, terms, without_thousands
+from taiwa.kernel.text import fold, sentence_spans, sentences, table_cells, terms, without_thousands
 
 # --- words ------------------------------------------------------------------------------------------------------------
 
@@ -732,16 +732,25 @@ def quotation_mask(quotations: Iterable[str]) -> Regex:
 
 
 def read_quotations(query: str, text: str, passages: Sequence[Passage]) -> Answer:
-    """Return the answer of a model that was asked for quotations; a line that is none is dropped."""
+    """Return the answer of a model that was asked for quotations; what is no sentence of the passages is dropped.
+
+    >>> read_quotations("", "Ask your lead. Ten days. Go.", [Passage("a.md", "Ten days. Ask your lead.")]).claims[1].text
+    'Ten days.'
+    """
     known, found = quotable(passages), Cited()
     alike = {tuple(token.text for token in tokens(each)): each for each in reversed(known)}
+
+    def quotation(words: str) -> str | None:
+        return words if words in known else alike.get(tuple(token.text for token in tokens(words)))
+
     for line in text.splitlines():
         plain = SPACE_BEFORE_END.sub(
             "", " ".join(CITATION_NUMBER.sub("", MARK.sub("", line.strip())).split()).strip('"“”「」')
         )
-        quotation = plain if plain in known else alike.get(tuple(token.text for token in tokens(plain)))
-        if quotation is not None and len(found.claims) < MAX_QUOTED:
-            passage, span = known[quotation]
-            found.add(quotation, passage, span)
+        parts = [plain] if quotation(plain) else sentences(plain)
+        for quoted in filter(None, map(quotation, parts)):
+            if len(found.claims) < MAX_QUOTED:
+                passage, span = known[quoted]
+                found.add(quoted, passage, span)
     claims = tuple(found.claims.values())
     return Answer(query, claims, tuple(passages), documented=bool(claims), doubted=not claims)
