@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from taiwa.cli.log import describe_call
+from taiwa.store.runs import CallRecord, CallTime
 from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 from tests.cli.terminal import Terminal
 
@@ -102,6 +104,12 @@ def test_why_prints_the_turn_its_texts_and_the_call(talked: Taiwa, model_server:
         "  you:         猫(cat)が文(text)を読む。",
     ]
     assert model_server.model in data[-1]
+
+
+def test_a_failed_call_is_shown_with_its_error() -> None:
+    call = CallRecord("call-tool", "", None, None, "", CallTime(12, 0, 0), None, {"message": "boom failed"})
+
+    assert describe_call(call) == "call-tool, boom failed, 12 ms"
 
 
 def test_why_of_an_earlier_revision_prints_the_origin_at_that_revision(talked: Taiwa) -> None:
