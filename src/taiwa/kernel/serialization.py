@@ -8,7 +8,7 @@ of strings and a mapping that holds the tag itself.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
 from functools import cache, lru_cache, partial
 from hashlib import blake2b
@@ -123,7 +123,7 @@ def _make_value(cls: type[T], tag: str) -> type[T]:
     made = dataclass(init=False, eq=False, repr=False, slots=True)(cls)
     layout = fields(cast("type[Any]", made))
     for method in (
-        *(() if "__init__" in own else (_lazy_init(made),)),
+        *(() if "__init__" in own else (_lazy_init(made, own),)),
         *_comparison_methods(made, layout),
         *_copy_methods(made, layout),
         *_freeze_methods(),
@@ -151,10 +151,17 @@ def _qualified_name(cls: type[Any]) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _lazy_init(made: type[Any]) -> Callable[..., None]:
+def _lazy_init(made: type[Any], own: dict[str, Any]) -> Callable[..., None]:
+    names = {"__annotations__", *own.get("__annotations__", {})}
+    like = {name: part for name, part in own.items() if name in names}
+
     @cache
     def compiled() -> Callable[..., None]:
-        method = _compile_init(made)
+        is_wide = len(fields(made)) >= WIDE
+        initialize: Callable[..., None] = vars(
+            dataclass(frozen=not is_wide, eq=False, repr=False)(type(made.__name__, (), dict(like)))
+        )["__init__"]
+        method = _thawing_init(made, initialize) if is_wide else initialize
         type.__setattr__(made, "__init__", method)
         return method
 
@@ -165,36 +172,25 @@ def _lazy_init(made: type[Any]) -> Callable[..., None]:
     return __init__
 
 
-FACTORY = type("Factory", (), {"__repr__": lambda _: "<factory>"})()
-"""The default of a parameter whose field has a factory, as `inspect` shows it."""
+WIDE = 5
+"""Fields from which it is faster to set them while an instance is not frozen."""
 
 
-def _compile_init(made: type[Any]) -> Callable[..., None]:
+def _thawing_init(made: type[Any], initialize: Callable[..., None]) -> Callable[..., None]:
     """Return an `__init__` that sets the fields while the instance belongs to a subclass that is not frozen.
 
     `object.__setattr__`, which the `__init__` of a frozen dataclass calls for each field, takes six times as long as an assignment.
     """
     thawed = {"__slots__": (), "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
     draft, become = type(made.__name__, (made,), thawed), object.__setattr__
-    scope: dict[str, Any] = {"DRAFT": draft, "MADE": made, "BECOME": become, "FACTORY": FACTORY}
-    parameters, lines = ["self"], ['BECOME(self, "__class__", DRAFT)']
-    for each in fields(made):
-        name, default, given = each.name, f"{each.name}_DEFAULT", each.name
-        scope[default] = each.default if each.default_factory is MISSING else each.default_factory
-        if not each.init:
-            given = default if each.default_factory is MISSING else f"{default}()"
-        elif each.default_factory is not MISSING:
-            parameters.append(f"{name}=FACTORY")
-            given = f"{default}() if {name} is FACTORY else {name}"
-        else:
-            parameters.append(name if each.default is MISSING else f"{name}={default}")
-        lines.append(f"self.{name} = {given}")
-    body = "\n    ".join((*lines, "self.__class__ = MADE"))
-    exec(f"def __init__({', '.join(parameters)}):\n    {body}", scope)  # noqa: S102  (names of fields, as `dataclass` does)
-    method = cast("Callable[..., None]", scope["__init__"])
-    method.__qualname__ = f"{made.__qualname__}.__init__"
-    method.__annotations__ = {**made.__annotations__, "return": None}
-    return method
+
+    def __init__(self: object, *arguments: object, **named: object) -> None:  # noqa: N807
+        become(self, "__class__", draft)
+        initialize(self, *arguments, **named)
+        self.__class__ = made
+
+    cast("Any", __init__).__wrapped__ = initialize  # which has the parameters
+    return __init__
 
 
 class _LazySignature:
@@ -261,12 +257,11 @@ def record(item: object) -> Json:
         return cast("Json", item)
     if kind is dict and TAG not in cast("dict[object, object]", item):
         return _record_members(cast("dict[object, object]", item))
-    tag, layout = _layout(kind)
+    tag, layout, _, values = _layout(kind)
     if not tag:
         return _record_plain(item)
     written: dict[str, Json] = {TAG: tag}
-    for field, default in layout:
-        part = getattr(item, field)
+    for (field, default), part in zip(layout, values(item), strict=True):
         if _is_written(part, default):
             written[field] = cast("Json", part) if type(part) in LEAVES else record(part)
     return written
@@ -304,16 +299,33 @@ def _record_members(item: Mapping[object, object]) -> dict[str, Json]:
     return {str(key): cast("Json", part) if type(part) in LEAVES else record(part) for key, part in item.items()}
 
 
+_Layout: TypeAlias = tuple[str, tuple[tuple[str, object], ...], bool, Callable[[object], tuple[object, ...]]]
+
+
 @cache
-def _layout(cls: Any) -> tuple[str, tuple[tuple[str, object], ...]]:  # noqa: ANN401  (a class, which mypy holds to be unhashable)
-    """Return the tag and the recorded fields of a value class, with their defaults; an empty tag for JSON types."""
+def _layout(cls: Any) -> _Layout:  # noqa: ANN401  (a class, which mypy holds to be unhashable)
+    """Return the tag and the recorded fields of a value class, whether it has a field `KEPT`, and a function that reads the fields of
+    an instance; an empty tag for JSON types.
+    """
     if issubclass(cls, PLAIN) or "__tag__" not in cls.__dict__:
-        return "", ()
+        return "", (), False, _no_values
     tag = tag_of(cls)
     if not tag:
         raise TypeError(f'{_qualified_name(cls)} has no tag and cannot be recorded; use @value(tag="…")')
     compared = sorted((field for field in fields(cls) if field.compare), key=attrgetter("name"))
-    return tag, tuple((field.name, _default(field)) for field in compared)
+    fields_of = tuple((field.name, _default(field)) for field in compared)
+    return tag, fields_of, KEPT in cls.__dict__, _reader([name for name, _ in fields_of])
+
+
+def _reader(names: Sequence[str]) -> Callable[[object], tuple[object, ...]]:
+    """Return a function that reads some attributes of an object."""
+    if len(names) > 1:
+        return cast("Callable[[object], tuple[object, ...]]", attrgetter(*names))
+    return (lambda item: (getattr(item, names[0]),)) if names else _no_values
+
+
+def _no_values(_: object) -> tuple[object, ...]:
+    return ()
 
 
 def _default(field: Field[Any]) -> object:
@@ -563,30 +575,25 @@ def canonical_record(item: Any) -> str:  # noqa: ANN401  (a cast is a call, and 
         return encode_text(item)
     if kind is tuple:
         return f"[{','.join(map(canonical_record, item))}]"
-    return _writer(kind)(item)
-
-
-@cache
-def _writer(cls: Any) -> Callable[[Any], str]:  # noqa: ANN401  (as in `_layout`)
-    """Return `canonical_record` of a class, compiled as its `__init__` is: a loop over the fields takes twice as long."""
-    tag, layout = _layout(cls)
+    tag, layout, keeps, values = _layout(kind)
     if not tag:
-        return lambda item: CANONICAL.encode(record(item))
-    scope: dict[str, Any] = {"text": encode_text, "write": canonical_record, "keep": object.__setattr__}
-    keeps = KEPT in cls.__dict__
-    lines = [f"if item.{KEPT}: return item.{KEPT}"] if keeps else []
-    lines.append("parts = []")
-    for name, default in layout:
-        scope[known := f"{name}_DEFAULT"] = default
-        differs = f"part is not {known} and (part != {known} or type(part) is not type({known}))"
-        lines.append(f"part = item.{name}")
-        lines.append(f"if {'True' if default is MISSING else differs}:")
-        lines.append(f"""  parts.append(f'"{name}":{{text(part) if type(part) is str else write(part)}}')""")
-    # The tag sorts after every name of a field.
-    lines.append(f"""written = f'{{{{{{",".join((*parts, ""))}}"{TAG}":"{tag}"}}}}'""")
-    lines += [f"keep(item, {KEPT!r}, written)"] * keeps + ["return written"]
-    exec("def write_(item):\n " + "\n ".join(lines), scope)  # noqa: S102  (names of fields, as in `_compile_init`)
-    return cast("Callable[[Any], str]", scope["write_"])
+        return CANONICAL.encode(record(item))
+    if keeps and (kept := getattr(item, KEPT, "")):
+        return kept
+    parts: list[str] = []
+    for (field, default), part in zip(layout, values(item), strict=True):
+        if part is default:
+            continue
+        if type(part) is str:
+            if part != default:
+                parts.append(f'"{field}":{encode_text(part)}')
+        elif default is MISSING or part != default or type(part) is not type(default):
+            parts.append(f'"{field}":{canonical_record(part)}')
+    parts.append(f'"{TAG}":"{tag}"')  # sorts after every name of a field
+    text = f"{{{','.join(parts)}}}"
+    if keeps:
+        object.__setattr__(item, KEPT, text)
+    return text
 
 
 def item_at(data: Json, *path: str) -> Json:
