@@ -5,7 +5,6 @@ has an opt-in extension: an object `taiwa` in a request, answered by one in the 
 """
 
 import asyncio
-import marshal
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from copy import copy
@@ -25,7 +24,8 @@ from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Message, ToolSpec
 from taiwa.kernel.messages import Response as ModelResponse
 from taiwa.kernel.runtime import AnyModel
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, parse_json
+from taiwa.kernel.serialization import to_json as to_json_bytes
 from taiwa.kernel.usage_limits import currency_units
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.resent_history import (
@@ -298,12 +298,12 @@ def remembered(read: ReadTools) -> ReadTools:
 
     @lru_cache(maxsize=32)
     def read_written(tools: bytes) -> tuple[ToolSpec, ...]:
-        return read(Fields({"tools": marshal.loads(tools)}))  # noqa: S302  (bytes of this process)
+        return read(Fields({"tools": parse_json(tools)}))
 
     def read_tools(body: Fields) -> tuple[ToolSpec, ...]:
         try:
-            written = marshal.dumps(body.data.get("tools"), 2)  # in a quarter of the time of JSON
-        except ValueError:  # nested too deeply
+            written = to_json_bytes(body.data.get("tools"))
+        except InputError:  # text or a number that JSON does not have
             return read(body)
         return read_written(written) if len(written) <= LONGEST_REMEMBERED else read(body)
 
