@@ -39,8 +39,8 @@ from taiwa.retrieval.read_text import read_markdown
 from taiwa.sessions.ask_resources import MAX_PASSAGES
 from taiwa.tools.registry import builtin_tools
 
-DEFAULT_WAYS = ("taiwa", "openai")
-WAYS = (*DEFAULT_WAYS, "taiwa:no-tools", "taiwa:instructions")
+DEFAULT_WAYS = ("taiwa", "taiwa:instructions", "openai")
+WAYS = (*DEFAULT_WAYS, "taiwa:no-tools")
 BUNDLED = Path(__file__).with_name("desks.jsonl")
 TOOL = "calculator"
 WORD = re.compile(rf"\d+(?:[.,]\d+)*|[{DENSE}]|(?:(?![{DENSE}])\w)+")
