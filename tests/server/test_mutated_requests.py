@@ -42,7 +42,7 @@ BODIES: dict[str, list[dict[str, Any]]] = {
     ],
     "/v1/messages": [
         {
-            "model": "served", "max_tokens": 5000, "system": PARTS, "stop_sequences": ["x"], "stream": True, "tool_choice": {"type": "any"},
+            "model": "served", "max_tokens": 5000, "system": PARTS, "stop_sequences": ["x"], "stream": True, "tool_choice": {"type": "auto"},
             "messages": [*TEXT, {"role": "assistant", "content": [USE]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1", "content": PARTS}]}],
             "tools": [{"name": "look_up", "input_schema": SCHEMA}], "thinking": {"type": "enabled", "budget_tokens": 2000}, **SAMPLING,
         },
