@@ -188,7 +188,7 @@ def test_exchanges_show_how_a_reply_in_words_uses_documents(front: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "count"), [("A room costs 70 euro.", 5), ("一泊八千円です。", 5), ("Rooms are quiet.", 0)]
+    ("body", "count"), [("A room costs 70 euro.", 5), ("一泊８千円です。", 5), ("二人で一緒に。", 0)]
 )
 def test_exchanges_show_how_numbers_of_the_instructions_are_used(body: str, count: int) -> None:
     model = scripted_model("[]", "70 euro.")

@@ -54,10 +54,11 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def test_a_folder_without_documents_is_an_error_and_leaves_no_index(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", ["{0}", "[{0}, {0}/../empty]"])
+def test_a_folder_without_documents_is_an_error_and_leaves_no_index(tmp_path: Path, names: str) -> None:
     empty, place = tmp_path / "empty", tmp_path / "store.db"
     empty.mkdir()
-    app = f"---\ntaiwa: 1\nstate: {{ city: str }}\ndocuments: {{ in: {empty} }}\n---\nHelp.\n"
+    app = f"---\ntaiwa: 1\nstate: {{ city: str }}\ndocuments: {{ in: {names.format(empty)} }}\n---\nHelp.\n"
     talk = taiwa.open(app=load_text(app, "a.md", "a"), model=NoModel(), store=place)
 
     with pytest.raises(InputError, match=r"empty holds no documents \(0 files read\)"):
@@ -65,6 +66,15 @@ def test_a_folder_without_documents_is_an_error_and_leaves_no_index(tmp_path: Pa
 
     with Library.open(tmp_path / "store-library.db") as library:
         assert library.names() == ()
+
+
+def test_an_index_that_is_empty_already_has_nothing_to_find(tmp_path: Path) -> None:
+    place = tmp_path / "store.db"
+    with Library.open(tmp_path / "store-library.db") as library:
+        library.create_empty("uploads")
+    talk = taiwa.open("ask", model=NoModel(), store=place, params={"in": ["uploads"]})
+
+    assert "nothing about" in talk.say(QUESTION).text
 
 
 def test_a_conversation_is_opened_and_looked_into_by_its_parameters(tmp_path: Path, folder: Path) -> None:

@@ -1,6 +1,8 @@
 """A file belongs to one kind, and errors call it by its name."""
 
+import os
 import sqlite3
+import sys
 import threading
 from contextlib import closing, suppress
 from pathlib import Path
@@ -161,3 +163,18 @@ def test_a_commit_does_not_wait_for_the_disk_and_a_checkpoint_does(
 
     with closing(SqliteDatabase(tmp_path / "it.db", BOX)) as db:
         assert db._sql.execute("PRAGMA synchronous").fetchone() == (1,)  # NORMAL, whatever the other tests run with
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
+def test_a_forked_child_joins_transactions_in_memory() -> None:
+    db = SqliteDatabase(":memory:", BOX)
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            with db.transaction(), db.transaction():
+                db.run("INSERT INTO thing VALUES(1)")
+            os._exit(0)
+        os._exit(1)
+
+    assert os.waitpid(child, 0)[1] == 0
+    db.close()

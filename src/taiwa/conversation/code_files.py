@@ -131,7 +131,7 @@ def _module(file: str, key: str) -> object:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        del sys.modules[module.__name__]
+        sys.modules.pop(module.__name__, None)
         raise ConfigError(f"{file} cannot be run: {type(error).__name__}: {error}") from error
     return module
 

@@ -50,6 +50,7 @@ from taiwa.kernel.effects import (
     Program,
     Step,
     Watcher,
+    WatchResult,
     complete_or_downgrade,
     notify,
     perform,
@@ -278,9 +279,9 @@ def say(
 
 
 def _shown(conversation: Conversation, text: str) -> Material | None:
-    """Show how a reply calculates from facts and notes, if the instructions hold numbers (decision 0131)."""
+    """Show how a reply calculates from facts and notes, if the instructions hold digits (decision 0131)."""
     app = conversation.app
-    if app.is_template or not any(map(str.isnumeric, app.instructions)):
+    if app.is_template or not any(map(str.isdecimal, app.instructions)):
         return None
     from taiwa.flows.ask.prompts import load_prompts
 
@@ -577,7 +578,7 @@ def complete_turn(
 
 
 def _with_new_ids(response: Response, request: Request) -> Response:
-    """Give the calls ids that no call of the conversation has: some servers send none, or the same one in each answer, and clients keep
+    """Give the calls ids that no call of the request has: some servers send none, or the same one in each answer, and clients keep
     what has an id once.
 
     Other ids stay, since some models read them.
@@ -608,7 +609,7 @@ def _complete_passed_on(request: Request, prefix: str) -> Program[tuple[Response
     must_call = bool(request.tools) and request.tool_choice not in ("auto", "none")
     try:
         # An answer is not shown before it is checked, if nothing is known about the server; several ignore `tool_choice`.
-        asked = Complete(whole) if is_known and not must_call else Complete(whole, HideOutput)
+        asked = Complete(whole, HideOutput if not is_known else _HideWords if must_call else None)
         response = _behind(prefix, (yield from perform(asked)))
     except UnsupportedError as error:
         if schema is None or error.capability != "json_schema":
@@ -628,6 +629,18 @@ def _complete_passed_on(request: Request, prefix: str) -> Program[tuple[Response
             return replace(response, message=message), (f"the answer was taken out of its fences: {error.message}",)
         return (yield from _complete_checked(request, schema, error.message, 1))  # one was paid for already
     return response, ()
+
+
+class _HideWords:
+    """The watcher that shows what the model thinks, and no text."""
+
+    def feed(self, text: str) -> WatchResult:  # noqa: ARG002  (a watcher's signature)
+        """Show nothing."""
+        return WatchResult()
+
+    def close(self) -> WatchResult:
+        """Show nothing."""
+        return WatchResult()
 
 
 FENCED = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)

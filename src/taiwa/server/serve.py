@@ -149,7 +149,7 @@ def build(state: ServerState) -> ASGIApp:
     async def on_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         path = request.url.path
-        if request.headers.get("upgrade", "").lower() == "websocket":
+        if error.status_code == 405 and request.headers.get("upgrade", "").lower() == "websocket":
             # After this status Codex sends its requests by POST.
             text = f"{path[:200]} has no WebSocket; use POST, and `stream` for events"
             return failed(ApiError(426, text, INVALID, "websocket_unsupported"), request)

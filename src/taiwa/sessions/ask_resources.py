@@ -1,6 +1,6 @@
 """The resources of a turn of an app with documents: indexes, the user profile, and the weights of terms."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -245,14 +245,14 @@ def _indexes(app: App, repository: "Repository", stack: ExitStack) -> "list[Inde
             raise NotFoundError(f"index {unserved!r} not found; begin a conversation with another one")
         before = library.names(None)
         found = [_index(library, name) for name in (wanted or listed)]
-        if wanted and BUNDLED_HANDBOOK not in names and (scope is None or scope.is_whole):
-            refuse_empty(library, before, wanted, found)
+        if wanted and BUNDLED_HANDBOOK not in names and all(index.name not in before for index in found):
+            refuse_empty(library, before, wanted, found)  # folders that this turn has indexed
     if found and BUNDLED_HANDBOOK not in names:
         return found
     return [*found, _handbook(place.with_name(f"{place.stem}-handbook.db") if isinstance(place, Path) else None, stack)]
 
 
-def refuse_empty(library: "Library", before: Container[str], names: Iterable[str], indexes: "Sequence[Index]") -> None:
+def refuse_empty(library: "Library", before: Iterable[str], names: Iterable[str], indexes: "Sequence[Index]") -> None:
     """Delete indexes, given by a name or folder, that were not there before, if none of them holds a passage.
 
     Raises:
@@ -261,9 +261,8 @@ def refuse_empty(library: "Library", before: Container[str], names: Iterable[str
     if any(index.summary(None).passages for index in indexes):
         return
     reasons = "; ".join(_why_empty(name, index) for name, index in zip(dict.fromkeys(names), indexes, strict=True))
-    for index in indexes:
-        if index.name not in before:  # an empty index would be searched instead of the handbook
-            library.drop(index.name)
+    for name in {index.name for index in indexes}.difference(before):
+        library.drop(name)  # an empty index would be searched instead of the handbook
     raise InputError(reasons)
 
 

@@ -568,7 +568,8 @@ class Repository:
         named = (stated_under(each.text).get(field) for each in answers if isinstance(each, Response))
         stated = next((each for each in named if each and each in text), "")  # a model may have written other words
         found_in = sources_of(origin.after, text, node.findings, before or "", passages, stated)
-        if item_at(node.findings, "program") is not None:
+        by_model = any(isinstance(each, Response) for each in answers)
+        if item_at(node.findings, "program") is not None and not by_model:
             found_in = tuple(replace(each, kind="program") if each.kind == "model" else each for each in found_in)
         known = [part for _, part in values_in(origin.before)]
         parts = [part for _, part in values_in(origin.after)] or [origin.after] * len(found_in)

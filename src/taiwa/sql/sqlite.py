@@ -167,7 +167,11 @@ class SqliteDatabase(Database):
 
         Without `write`, all reads see one snapshot. A writing transaction is exclusive anyway.
         """
-        joins = self._within == threading.get_ident() and self._fork == len(_forks) and self._sql.in_transaction
+        joins = (
+            self._within == threading.get_ident()
+            and (self.path is None or self._fork == len(_forks))
+            and self._sql.in_transaction
+        )
         return nullcontext() if joins else self._transaction("BEGIN IMMEDIATE" if write or exclusive else "BEGIN")
 
     @contextmanager

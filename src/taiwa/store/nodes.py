@@ -191,7 +191,8 @@ def _compressed(written: bytes) -> bytes:
     """Compress what is stored, if that saves space."""
     if len(written) <= COMPRESS_FROM:
         return written
-    packing = zlib.compressobj(memLevel=6)  # `zlib.compress` takes 50 µs to clear its memory, and a turn 5 to compress
+    # The usual memory takes 50 µs to clear, and a turn 5 to compress.
+    packing = zlib.compressobj(memLevel=6 if len(written) < SMALL else 8)
     compressed = packing.compress(written) + packing.flush()
     return compressed if len(compressed) < len(written) else written
 

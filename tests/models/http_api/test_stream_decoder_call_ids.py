@@ -31,6 +31,14 @@ def test_a_result_may_have_the_id_that_its_call_has_lost() -> None:
     assert ids.of_result(ToolResult("noon", call="lost")) == "call_1"
 
 
+def test_a_result_belongs_to_the_call_of_its_tool_where_calls_have_lost_their_ids() -> None:
+    ids = CallIds(".+", "call_{}")
+
+    assert [ids.of_call(ToolCall(name, "{}")) for name in ("clock", "dice")] == ["call_0", "call_1"]
+    assert ids.of_result(ToolResult("5", name="dice", call="x2")) == "call_1"
+    assert ids.of_result(ToolResult("noon", name="clock", call="x1")) == "call_0"
+
+
 def test_two_turns_with_the_same_ids_get_different_ids() -> None:
     ids = CallIds(".+", "call_{}")
 

@@ -605,13 +605,13 @@ class CallIds:
         return wire_id
 
     def of_result(self, result: ToolResult) -> str:
-        """Return the id of a result's call: the named one or the first open one without an id, else the first open one of its tool,
-        else the first open one.
+        """Return the id of a result's call: the named one, else of those without an id, or of all, the first one of its tool, else
+        the first one.
         """
-        if result.call:
-            calls = [each for name in (result.call, "") for each in self._open if each[0].id == name]
-        else:
-            calls = [each for each in self._open if each[0].name == result.name] or self._open
+        calls = [each for each in self._open if result.call and each[0].id == result.call]
+        if not calls:
+            others = [each for each in self._open if not (result.call and each[0].id)]
+            calls = [each for each in others if each[0].name == result.name] or others
         if not calls:
             return result.call or self._form.format(self._count)
         first = calls[0]

@@ -354,7 +354,7 @@ def read_format(form: Fields) -> Constraint | None:
     """Read `response_format`: text, any JSON object, or JSON matching a schema, which llama.cpp and others take beside `json_object`."""
     kind = form.choice("type", ("text", "json_object", "json_schema"), "text")
     if kind == "json_object":
-        return ANY_OBJECT if form.data.get("schema") is None else JsonSchema(form.schema("schema"), "object")
+        return JsonSchema(form.schema("schema"), "object") if form.data.get("schema") else ANY_OBJECT
     if kind == "text":
         return None
     holder = form.object("json_schema") or form  # the Responses protocol has the fields of the schema at this level
