@@ -178,13 +178,25 @@ def test_exchanges_show_how_a_reply_in_words_uses_documents(front: str) -> None:
 
     asked = [message.text for message in model.requests[-1].messages]
     shown, earlier, last = asked[1:-3], asked[-3:-1], asked[-1]
-    assert earlier[0] == "I have 3."
     assert len(shown) == 2 * SHOWN[front]
+    with_passages = earlier[0] if shown else last
+    assert re.match("From the documents:.*20 days of leave.*Message of the user: ", with_passages, re.DOTALL)
+    assert earlier[0].endswith("I have 3.")
+    assert "20 days of leave" not in (last if shown else earlier[0])
     for each in shown[::2]:
         assert re.match("From the documents:.*Message of the user: ", each, re.DOTALL)
         assert ("[Notes: {" in each) is ("record" in front)
     if "record" in front:
-        assert last.index("20 days of leave") < last.index('[Notes: {"days":3}]') < last.index("Message of the user:")
+        assert last.startswith('[Notes: {"days":3}]\n\nMessage of the user: ')
+
+
+def test_the_first_message_of_a_conversation_has_the_passages_before_it() -> None:
+    model = scripted_model("[]", "20.")
+    of = app("state: { days: int }\nreply: record\ndocuments: {}\n")
+
+    Runtime(model, retriever=SHELF).run(say("How many days of leave are there?", documents=NEVER)(begin(of)))
+
+    assert re.match("From the documents:.*Message of the user: How", model.requests[-1].messages[-1].text, re.DOTALL)
 
 
 @pytest.mark.parametrize(

@@ -103,10 +103,10 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What the model reads of documents: instructions before all others, exchanges before the conversation, passages before the notes,
-    and behind them the text with the user's message.
+    """What the model reads of documents: instructions before all others, exchanges before the conversation, passages before the last
+    exchange of it, or the notes if there is none, and behind them the text with the user's message.
 
-    `turns` is the number of turns that it reads before; None for all in the window.
+    `turns` is the number of turns that it reads before; None for all in the window. A `mark` stands between passages and a message.
     """
 
     instructions: str
@@ -114,6 +114,7 @@ class Material:
     turns: int | None = None
     before: str = ""
     exchanges: tuple[Exchange, ...] = ()
+    mark: str = ""
 
 
 SUMMARY_INSTRUCTIONS = "Summarise the turns below in fewer than 100 words; keep names, numbers and decisions."
@@ -140,11 +141,14 @@ def turn_request(
     layout = layout or app.layout(enforces_schemas=constrained)
     opening = _opening if len(app.instructions) <= LONGEST_CACHED else _opening.__wrapped__
     messages, whole = [*opening(app, layout, "" if material is None else material.instructions)], dict[str, Json]()
-    if material is not None and app.output_type is None and (layout == "record" or not app.model_fields):
+    in_words = app.output_type is None and (layout == "record" or not app.model_fields)
+    if material is not None and in_words:
         messages += _shown(material.exchanges, noted=bool(app.model_fields))
     earlier: tuple[Part, ...] = (Text(_block(EARLIER, conversation.summary)),) if conversation.summary else ()
     count = len(conversation.turns) if material is None or material.turns is None else material.turns
+    last = len(messages)
     for past in conversation.turns[max(len(conversation.turns) - count, 0) :]:
+        last = len(messages)
         if earlier or layout == "environment":
             delta: dict[str, Json] = past.delta if isinstance(past.delta, dict) else {}
             if (
@@ -161,6 +165,10 @@ def turn_request(
     else:
         prompt = Text(text) if material is None else Text(material.text, transient=True)
         before = "" if material is None else material.before
+        if material is not None and before and in_words and last < len(messages) and messages[last].role == "user":
+            # Right before the message they draw replies that copy them (decision 0132).
+            messages[last] = _behind(f"{before}\n\n{material.mark}", messages[last])
+            before = ""
         if app.is_template:
             prompt = Text(fill_placeholders(app.body, {**app.values, PROMPT: text}).strip(), transient=True)
         shown = state if state is not None else conversation.state
@@ -177,6 +185,10 @@ def turn_request(
         tool_choice=given.tool_choice, sampling=app.answer_sampling,
         top_logprobs=given.top_logprobs,
     )  # fmt: skip
+
+
+def _behind(before: str, message: Message) -> Message:
+    return Message("user", (Text(before, transient=True), *message.parts))
 
 
 def _noted(before: str, notes: str, text: str) -> str:

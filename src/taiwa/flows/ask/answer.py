@@ -99,7 +99,7 @@ def answer_material(
     """Return the instructions for an answer from passages alone, and what the model reads: numbered passages and the question."""
     prompts = load_prompts(language if language in REPLY_LANGUAGES else "en").replaced_by(own_prompts)
     asked = f"{prompts.sections['question']} {one_line(query)}"
-    return prompts.answer(language), f"{passages_text(passages, asked)}\n\n{asked}"
+    return prompts.answer(language), f"{passages_text(passages[:PASSAGES_READ], asked)}\n\n{asked}"
 
 
 def passages_text(passages: Sequence[Passage], asked: str, *, numbered: bool = True) -> str:
@@ -110,10 +110,7 @@ def passages_text(passages: Sequence[Passage], asked: str, *, numbered: bool = T
     label = re.compile(
         rf"^(?=\s*{re.escape(re.split('[:：]', asked, maxsplit=1)[0])}\s*[:：])", re.MULTILINE | re.IGNORECASE
     )
-    read = (
-        _passage_text(f"[{number}] " if numbered else "", each)
-        for number, each in enumerate(passages[:PASSAGES_READ], 1)
-    )
+    read = (_passage_text(f"[{number}] " if numbered else "", each) for number, each in enumerate(passages, 1))
     return "\n\n".join(label.sub("> ", each) for each in read)
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 
 from taiwa.conversation.app import settled
 from taiwa.conversation.history import Conversation, PastTurn
@@ -87,7 +88,7 @@ from taiwa.kernel.effects import Program, Retrieve, by_role, notify, perform
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import Evidence, Message, Passage, Request, Response, assistant, passage_key, user
 from taiwa.kernel.serialization import Json, parse_json, value
-from taiwa.kernel.text import guess_language
+from taiwa.kernel.text import estimate_tokens, guess_language
 
 FIRST_SEARCH_SIZE = 10
 
@@ -366,6 +367,9 @@ class _DialogueStep:
 BROAD_WORDS = 4
 """A text of at most this number of words may have several meanings."""
 
+TOKENS_READ = 500
+"""Tokens up to which a model reads more than `PASSAGES_READ` passages."""
+
 LATIN = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
 
 ONLY_HEADINGS = re.compile(r"(?:\s*#{1,6} [^\n]*)*\s*")
@@ -428,9 +432,16 @@ class Consulted:
             return Material(prompts.sections["quote"] if self.options.quote else wanted, asked, TURNS_READ // 2)
         asked = prompts.message(self.text)
         # In the order of their documents: a part is read behind that on which it rests.
-        read = sorted(self.passages[:PASSAGES_READ], key=lambda each: (each.source, each.start))
+        read = sorted(self._read, key=lambda each: (each.source, each.start))
         before = prompts.before(passages_text(read, asked, numbered=False))
-        return Material(prompts.sections["reply"], asked, before=before, exchanges=prompts.exchanges())
+        shown, mark = prompts.exchanges(), prompts.message("")
+        return Material(prompts.sections["reply"], asked, before=before, exchanges=shown, mark=mark)
+
+    @property
+    def _read(self) -> tuple[Passage, ...]:
+        """The passages that a model reads for a reply that is more than an answer: more than usual of short ones."""
+        sizes = accumulate(estimate_tokens(each.text) for each in self.passages)
+        return self.passages[: max(PASSAGES_READ, sum(size <= TOKENS_READ for size in sizes))]
 
     def limited(self, request: Request) -> Request:
         """Return the request for an answer from documents alone, which does not vary and is short; of others as it is."""
@@ -465,10 +476,8 @@ class Consulted:
         """Return a reply that is more than an answer, with the citations of what restates the passages."""
         if not self.passages:
             return text, None
-        read = self.passages[:PASSAGES_READ]
-        return (
-            (text, cite_value(self.found.query, value, read)) if is_typed else cite_reply(self.found.query, text, read)
-        )
+        query = self.found.query
+        return (text, cite_value(query, value, self._read)) if is_typed else cite_reply(query, text, self._read)
 
     def result(self, answer: Answer | None, words: str = "") -> AskResult:
         """Return the result of the stage; `words` are those of `AskResult`."""
