@@ -27,7 +27,6 @@ def read(name: str, *pieces: bytes) -> Response:
 
 
 def calls_of(response: Response) -> list[tuple[str, str]]:
-    assert len({call.id for call in response.message.tool_calls}) == len(response.message.tool_calls)
     return [(call.name, call.arguments) for call in response.message.tool_calls]
 
 
