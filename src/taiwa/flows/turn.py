@@ -47,10 +47,10 @@ from taiwa.kernel.effects import (
     Complete,
     GetCapabilities,
     HideOutput,
+    HideText,
     Program,
     Step,
     Watcher,
-    WatchResult,
     complete_or_downgrade,
     notify,
     perform,
@@ -231,8 +231,10 @@ def say(
             if not consulted.needs_model:
                 answered = consulted.passages, consulted.by_program()
                 return (yield from _reply_by_program(conversation, said, *answered, recorded))
-        material = _shown(conversation, text) if records and consulted is None else None
-        material = material if consulted is None else consulted.material
+        if consulted is not None:
+            material = consulted.material
+        else:
+            material = _shown(conversation, text) if records else None
         request = turn_request(
             conversation, text, attachments, layout=layout, constrained=constrained, state=state, material=material
         )
@@ -609,7 +611,7 @@ def _complete_passed_on(request: Request, prefix: str) -> Program[tuple[Response
     must_call = bool(request.tools) and request.tool_choice not in ("auto", "none")
     try:
         # An answer is not shown before it is checked, if nothing is known about the server; several ignore `tool_choice`.
-        asked = Complete(whole, HideOutput if not is_known else _HideWords if must_call else None)
+        asked = Complete(whole, HideOutput if not is_known else HideText if must_call else None)
         response = _behind(prefix, (yield from perform(asked)))
     except UnsupportedError as error:
         if schema is None or error.capability != "json_schema":
@@ -629,18 +631,6 @@ def _complete_passed_on(request: Request, prefix: str) -> Program[tuple[Response
             return replace(response, message=message), (f"the answer was taken out of its fences: {error.message}",)
         return (yield from _complete_checked(request, schema, error.message, 1))  # one was paid for already
     return response, ()
-
-
-class _HideWords:
-    """The watcher that shows what the model thinks, and no text."""
-
-    def feed(self, text: str) -> WatchResult:  # noqa: ARG002  (a watcher's signature)
-        """Show nothing."""
-        return WatchResult()
-
-    def close(self) -> WatchResult:
-        """Show nothing."""
-        return WatchResult()
 
 
 FENCED = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)

@@ -64,11 +64,10 @@ class Watcher(Protocol):
         """Return the text that was held back at the end of the answer."""
 
 
-class HideOutput:
-    """The watcher that shows nothing, for answers that only the program reads."""
+class HideText:
+    """The watcher that shows no text; what the model thinks is shown."""
 
     __slots__ = ()
-    hides: ClassVar[bool] = True
 
     def feed(self, text: str) -> WatchResult:  # noqa: ARG002  (a watcher's signature)
         """Show nothing."""
@@ -77,6 +76,13 @@ class HideOutput:
     def close(self) -> WatchResult:
         """Show nothing."""
         return WatchResult()
+
+
+class HideOutput(HideText):
+    """The watcher that shows nothing, for answers that only the program reads."""
+
+    __slots__ = ()
+    hides: ClassVar[bool] = True
 
 
 def is_hidden(watch: Callable[[], Watcher] | None) -> bool:

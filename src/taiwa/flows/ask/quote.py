@@ -732,7 +732,7 @@ def quotation_mask(quotations: Iterable[str]) -> Regex:
 
 
 def read_quotations(query: str, text: str, passages: Sequence[Passage]) -> Answer:
-    """Return the answer of a model that was asked for quotations; what is no sentence of the passages is dropped.
+    """Return the answer of a model that was asked for quotations; anything else in it is dropped.
 
     >>> read_quotations("", "Ask your lead. Ten days. Go.", [Passage("a.md", "Ten days. Ask your lead.")]).claims[1].text
     'Ten days.'
