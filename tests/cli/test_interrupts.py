@@ -1,6 +1,8 @@
 """A key that is pressed anywhere during a turn ends the answer, and nothing but the answer."""
 
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -144,3 +146,24 @@ def test_a_system_without_timers_that_send_signals_has_turns_too(monkeypatch: py
 
     assert result.text == "one two three four"
     assert not stopper.pressed
+
+
+PRESSED_AGAIN = """
+import atexit, os, signal
+import click
+from taiwa.cli.main import main
+
+@click.command()
+def wait():
+    raise KeyboardInterrupt
+
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+main(group=wait)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows ends no process by this signal")
+def test_a_key_that_is_pressed_again_while_the_program_ends_shows_no_traceback() -> None:
+    done = subprocess.run([sys.executable, "-c", PRESSED_AGAIN], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "taiwa: interrupted\n")

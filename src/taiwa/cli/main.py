@@ -8,6 +8,7 @@ import importlib
 import io
 import os
 import re
+import signal
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -187,6 +188,8 @@ def main(arguments: Sequence[str] | None = None, group: click.Group | None = Non
     except click.exceptions.Exit as end:
         code = end.exit_code
     except (click.Abort, KeyboardInterrupt, EOFError) as error:
+        if arguments is None:  # pressed again while the program ends, the key ends it at once
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         _print_error(str(error) or "interrupted")
         code = INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:
