@@ -11,6 +11,18 @@ from taiwa.kernel.text import guess_language
 
 
 @dataclass(frozen=True, slots=True)
+class ChangePrompts:
+    """The question whether a text that would overwrite a value asks to change the record, or only to be told something."""
+
+    instructions: str
+    about: str
+    record: str
+    """The record of the examples."""
+    examples: tuple[tuple[str, str, bool], ...]
+    """Texts of a user, each with the change at issue, and whether it asks for it."""
+
+
+@dataclass(frozen=True, slots=True)
 class RecordPrompts:
     """What the model reads, in one language. `{example}` stands for a value that no user says."""
 
@@ -22,12 +34,7 @@ class RecordPrompts:
     user_says: tuple[str, str, str, str]
     """A greeting, a wish, a question, and another wish."""
     reply_says: tuple[str, str, str, str]
-    question: str
-    """The instructions for a question that would overwrite a value: does it ask to change the record, or only to be told something?"""
-    about: str
-    small: str
-    """The record of which the `questions` are asked: each with the change at issue, and whether it asks for it."""
-    questions: tuple[tuple[str, str, bool], ...]
+    change: ChangePrompts
 
 
 ENGLISH = RecordPrompts(
@@ -48,19 +55,21 @@ as the reply has it. The list is [] if the reply states nothing new.""",
     reply="User said: {text}\nAssistant says: {answer}",
     user_says=("Hello.", "{example}, please.", "What would that cost?", "And {example}."),
     reply_says=("Hello. What can I do for you?", "It is {example}.", "Which one do you mean?", "And {example}."),
-    question="You read what a user writes to an assistant that keeps a record. Answer whether the user asks the assistant to change the \
+    change=ChangePrompts(
+        instructions="You read what a user writes to an assistant that keeps a record. Answer whether the user asks the assistant to change the \
 record (change), or only wants to know something (ask).",
-    about="Record: {state}\nUser: {text}\nChange: {changed}",
-    small='{"size": "small", "count": 2}',
-    questions=(
-        ("What would a large one cost?", '{"size": "large"}', False),
-        ("Can you make it a large one?", '{"size": "large"}', True),
-        ("Is there a large one on Fridays?", '{"size": "large"}', False),
-        ("Shall we take three of them?", '{"count": 3}', True),
-        ("How much is it for five?", '{"count": 5}', False),
-        ("Does it include a bag?", '{"bag": true}', False),
-        ("May I have a bag with it?", '{"bag": true}', True),
-        ("And if I took six?", '{"count": 6}', False),
+        about="Record: {state}\nUser: {text}\nChange: {changed}",
+        record='{"size": "small", "count": 2}',
+        examples=(
+            ("What would a large one cost?", '{"size": "large"}', False),
+            ("Can you make it a large one?", '{"size": "large"}', True),
+            ("Is there a large one on Fridays?", '{"size": "large"}', False),
+            ("Shall we take three of them?", '{"count": 3}', True),
+            ("How much is it for five?", '{"count": 5}', False),
+            ("Does it include a bag?", '{"bag": true}', False),
+            ("May I have a bag with it?", '{"bag": true}', True),
+            ("And if I took six?", '{"count": 6}', False),
+        ),
     ),
 )
 
@@ -87,18 +96,20 @@ JSON のリスト {{"said", "changes": [{{"field", "value"}}]}} で書きます�
         "どちらのことでしょうか。",
         "それから{example}です。",
     ),
-    question="記録をつけるアシスタントに利用者が書いた発言を読み、記録を変えるよう頼んでいる (change) か、ただ知りたいだけ (ask) かを答えます。",
-    about="記録: {state}\n利用者: {text}\n変更: {changed}",
-    small='{"size": "小", "count": 2}',
-    questions=(
-        ("大だといくらですか。", '{"size": "大"}', False),
-        ("大にしてもらえますか。", '{"size": "大"}', True),
-        ("大は金曜日にもありますか。", '{"size": "大"}', False),
-        ("三つにしましょうか。", '{"count": 3}', True),
-        ("五つではいくらになりますか。", '{"count": 5}', False),
-        ("袋は付きますか。", '{"bag": true}', False),
-        ("袋も付けてもらえますか。", '{"bag": true}', True),
-        ("六つにしたらどうなりますか。", '{"count": 6}', False),
+    change=ChangePrompts(
+        instructions="記録をつけるアシスタントに利用者が書いた発言を読み、記録を変えるよう頼んでいる (change) か、ただ知りたいだけ (ask) かを答えます。",
+        about="記録: {state}\n利用者: {text}\n変更: {changed}",
+        record='{"size": "小", "count": 2}',
+        examples=(
+            ("大だといくらですか。", '{"size": "大"}', False),
+            ("大にしてもらえますか。", '{"size": "大"}', True),
+            ("大は金曜日にもありますか。", '{"size": "大"}', False),
+            ("三つにしましょうか。", '{"count": 3}', True),
+            ("五つではいくらになりますか。", '{"count": 5}', False),
+            ("袋は付きますか。", '{"bag": true}', False),
+            ("袋も付けてもらえますか。", '{"bag": true}', True),
+            ("六つにしたらどうなりますか。", '{"count": 6}', False),
+        ),
     ),
 )
 
@@ -119,18 +130,20 @@ CHINESE = RecordPrompts(
     reply="用户说：{text}\n助手说：{answer}",
     user_says=("你好。", "我想要{example}。", "那要多少钱？", "还要{example}。"),
     reply_says=("你好，有什么可以帮您？", "是{example}。", "您指的是哪一个？", "还有{example}。"),
-    question="阅读用户写给记录助手的话，判断用户是要求更改记录（change），还是只想了解情况（ask）。",
-    about="记录：{state}\n用户：{text}\n更改：{changed}",
-    small='{"size": "小", "count": 2}',
-    questions=(
-        ("大的要多少钱？", '{"size": "大"}', False),
-        ("能换成大的吗？", '{"size": "大"}', True),
-        ("星期五有大的吗？", '{"size": "大"}', False),
-        ("那就要三个，好吗？", '{"count": 3}', True),
-        ("买五个一共多少钱？", '{"count": 5}', False),
-        ("送袋子吗？", '{"bag": true}', False),
-        ("可以再要一个袋子吗？", '{"bag": true}', True),
-        ("换成六个的话要多少钱？", '{"count": 6}', False),
+    change=ChangePrompts(
+        instructions="阅读用户写给记录助手的话，判断用户是要求更改记录（change），还是只想了解情况（ask）。",
+        about="记录：{state}\n用户：{text}\n更改：{changed}",
+        record='{"size": "小", "count": 2}',
+        examples=(
+            ("大的要多少钱？", '{"size": "大"}', False),
+            ("能换成大的吗？", '{"size": "大"}', True),
+            ("星期五有大的吗？", '{"size": "大"}', False),
+            ("那就要三个，好吗？", '{"count": 3}', True),
+            ("买五个一共多少钱？", '{"count": 5}', False),
+            ("送袋子吗？", '{"bag": true}', False),
+            ("可以再要一个袋子吗？", '{"bag": true}', True),
+            ("换成六个的话要多少钱？", '{"count": 6}', False),
+        ),
     ),
 )
 

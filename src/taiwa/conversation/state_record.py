@@ -86,10 +86,10 @@ def question_request(app: App, state: State, delta: Mapping[str, Json], names: S
     """Return the request for what a question wants that would overwrite values: to change them, as `Could you make it five nights?`
     does, or to be told something (decision 0124).
     """
-    prompts = _prompts(app, "user", text)
-    messages = [system(prompts.question)]
-    for asked, changed, wishes in prompts.questions:
-        about = prompts.about.format(state=prompts.small, text=asked, changed=changed)
+    prompts = _prompts(app, "user", text).change
+    messages = [system(prompts.instructions)]
+    for asked, changed, wishes in prompts.examples:
+        about = prompts.about.format(state=prompts.record, text=asked, changed=changed)
         messages += user(about), assistant("change" if wishes else ASKS)
     known, changes = (json.dumps({name: part[name] for name in names}, ensure_ascii=False) for part in (state, delta))
     messages.append(user(prompts.about.format(state=known, text=text, changed=changes)))
