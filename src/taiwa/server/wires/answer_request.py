@@ -167,6 +167,18 @@ def extender(
     return extend
 
 
+class PassedFields(NamedTuple):
+    """Fields for the model's server: those that it must take, and hints, which are omitted if it does not take them."""
+
+    fields: Mapping[str, Json]
+    hints: Mapping[str, Json]
+
+
+def pass_on(fields: Mapping[str, Json], body: Fields, hints: Collection[str]) -> PassedFields:
+    """Return the fields to pass on, with the hints of these names that a body has."""
+    return PassedFields(fields, {name: hint for name in hints if (hint := body.data.get(name)) is not None})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRequest:
     """A parsed request. `messages` follow the leading system text, which is in `options`.
@@ -184,10 +196,7 @@ class AnswerRequest:
     others: tuple[tuple[Message, ...], ...] = ()
     """The messages of further conversations, each with as many answers."""
     prefills: bool = False
-    fields: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    """Fields for the model's server, which must take them."""
-    hints: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    """Fields for the model's server that are omitted if it does not take them."""
+    passed: PassedFields
 
 
 class Reply(Protocol):
@@ -266,11 +275,12 @@ def passed_on(asked: AnswerRequest, model: AnyModel, repository: Repository, *, 
     Raises:
         ApiError: it does not take a field that changes the answer.
     """
-    if not (asked.fields or asked.hints):
+    fields, hints = asked.passed
+    if not (fields or hints):
         return asked.options
     takes: Callable[[str], bool] = getattr(getattr(model, "codec", None), "takes", lambda _: False)
     trusted = repository.store.owner == LOCAL_CALLER and not repository.limits_cost
-    for name in asked.fields:
+    for name in fields:
         if name not in PASSED and (strict or not takes(name)):
             raise Fields({}).unknown(name)
         if name not in PASSED and not trusted:
@@ -279,10 +289,7 @@ def passed_on(asked: AnswerRequest, model: AnyModel, repository: Repository, *, 
         if not takes(name):
             raise Fields({}).error(name, "is not supported by this model", "unsupported_parameter")
     unpriced = UNPRICED if repository.limits_cost else frozenset[str]()
-    extra = {
-        **{name: hint for name, hint in asked.hints.items() if takes(name) and name not in unpriced},
-        **asked.fields,
-    }
+    extra = {**{name: hint for name, hint in hints.items() if takes(name) and name not in unpriced}, **fields}
     if not extra:
         return asked.options
     return replace(asked.options, sampling=replace(asked.options.sampling, extra=extra))

@@ -47,6 +47,7 @@ from taiwa.server.wires.answer_request import (
     answer,
     checked_choice,
     checked_tools,
+    pass_on,
     read_base64,
     read_extension,
     read_history,
@@ -153,8 +154,7 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
         include_usage=stream_options is not None and stream_options.flag("include_usage"),
         top_logprobs=top_logprobs,
         extension=read_extension(body),
-        fields=fields,
-        hints={name: hint for name in HINTS if (hint := body.data.get(name)) is not None},
+        passed=pass_on(fields, body, HINTS),
         calls_functions="functions" in body.data,
         prefills=body.flag("continue_final_message") or Fields.of(body.items("messages")[-1]).flag("prefix"),
     )

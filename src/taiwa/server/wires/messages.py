@@ -51,6 +51,7 @@ from taiwa.server.wires.answer_request import (
     append_message,
     checked_choice,
     checked_tools,
+    pass_on,
     read_base64,
     read_extension,
     read_history,
@@ -146,8 +147,7 @@ def read_request(body: Fields, most_messages: int, *, counts: bool = False) -> M
         thread=_read_thread(body),
         extension=read_extension(body),
         prefills=True,
-        fields=fields,
-        hints={name: hint for name in HINTS if (hint := body.data.get(name)) is not None},
+        passed=pass_on(fields, body, HINTS),
     )
 
 

@@ -34,6 +34,7 @@ from taiwa.server.wires.answer_request import (
     AnswerRequest,
     Extend,
     answer,
+    pass_on,
     read_base64,
     read_extension,
     read_history,
@@ -142,8 +143,7 @@ def _read_shared(body: Fields) -> OllamaRequest:
         hides_thinking=hides,
         top_logprobs=top_logprobs,
         unloads=body.data.get("keep_alive") in UNLOADING,
-        fields=read_penalties(options),
-        hints={name: hint for name in HINTS if (hint := options.data.get(name)) is not None},
+        passed=pass_on(read_penalties(options), options, HINTS),
         extension=read_extension(body),
     )
 

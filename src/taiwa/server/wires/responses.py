@@ -54,6 +54,7 @@ from taiwa.server.wires.answer_request import (
     AnswerRequest,
     Extension,
     checked_tools,
+    pass_on,
     passed_on,
     read_extension,
     read_penalties,
@@ -237,8 +238,8 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
     return ResponseRequest(
         model=model, messages=said, items=items, options=options, follows=Predecessor(previous, conversation, compaction),
         streams=body.flag("stream"), background=background, stores=stores, extension=extension,
-        search=search, included=included, begun=begun, decision=decision, fields=fields,
-        hints={name: hint for name in HINTS if (hint := body.data.get(name)) is not None},
+        search=search, included=included, begun=begun, decision=decision,
+        passed=pass_on(fields, body, HINTS),
     )  # fmt: skip
 
 
