@@ -347,9 +347,7 @@ def place_compaction(repository: Repository, app: App, messages: Sequence[Messag
         base = add_turn(
             base, input_text(turn[:-1]), turn[-1].text, None if is_relayed(base.app) else {}, files, messages=said
         )
-    turn_input = TurnInput(
-        base, "compact", CommitTarget("compact", None, branches=True, may_branch=True), compacts=True
-    )
+    turn_input = TurnInput(base, "compact", CommitTarget("compact", branches=True, may_branch=True, compacts=True))
     return PlacedTurn(branch_name(base), turn_input)
 
 

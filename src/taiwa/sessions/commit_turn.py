@@ -154,12 +154,12 @@ class TurnOptions:
         return {"strict": self.strict, "repairs": self.repairs}
 
 
-@value(tag="commit-target")
+@value
 class CommitTarget:
     """Where a turn is committed, and the reason in the log: `replaces` is the tip that the session leaves when it goes back.
 
     A turn that `branches` starts a new session at a node of another one; with `may_branch` it does so only if the session has moved, and
-    if it `stays`, only if the session was deleted.
+    if it `stays`, only if the session was deleted. One that `compacts` replaces all earlier turns by a summary.
     """
 
     reason: str = "turn"
@@ -167,13 +167,14 @@ class CommitTarget:
     branches: bool = False
     may_branch: bool = False
     stays: bool = False
+    compacts: bool = False
 
     def branches_from(self, tip: str | None) -> bool:
         """Return whether the turn becomes a branch if its session is at another tip than expected, None if it was deleted."""
         return self.may_branch and not (self.stays and tip)
 
 
-@value(tag="resent")
+@value
 class Resent:
     """What a client that keeps no ids resent before a turn, whose node is found again by its `transcript`.
 
@@ -186,12 +187,11 @@ class Resent:
     """What the result of the turn warns about, apart from its answer; not stored."""
 
 
-@value(tag="turn-input")
+@value
 class TurnInput:
     """The user's message of a turn, the conversation before it, and where it is committed.
 
-    `messages` replace the text in an app without state, and the model answers them once. A node that `compacts` replaces all earlier
-    turns by a summary. `prefix` is prefilled.
+    `messages` replace the text in an app without state, and the model answers them once. `prefix` is prefilled.
     """
 
     base: Conversation
@@ -199,7 +199,6 @@ class TurnInput:
     target: CommitTarget = CommitTarget()
     attachments: tuple[Attachment, ...] = ()
     messages: tuple[Message, ...] = ()
-    compacts: bool = False
     prefix: str = ""
     resent: Resent = Resent()
     attempt: str = field(default="", compare=False)
@@ -224,7 +223,7 @@ class TurnInput:
             InputError: the text is empty or too long, or the app does not take attachments or a prefix.
         """
         text, app = input_text(self.messages) if self.messages else self.text, self.base.app
-        if not self.compacts and (text or not (self.messages or self.attachments)):
+        if not self.target.compacts and (text or not (self.messages or self.attachments)):
             check_text(text)
         if self.attachments and app.only_answers:
             raise InputError(no_attachments(app))
@@ -240,7 +239,7 @@ class TurnInput:
             "attachments": [each.reference() for each in self.attachments],
             "messages": record(self.messages),
             "branches": self.target.branches,
-            "compacts": self.compacts,
+            "compacts": self.target.compacts,
             "transcript": record(self.resent.transcript),
             "prefix": self.prefix,
             "unknown": [
@@ -389,7 +388,7 @@ def step_of(
         documents=options_of_search, term_weights=term_weights,
     )  # fmt: skip
     turn: Step[Conversation, Reply]
-    if turn_input.compacts:
+    if turn_input.target.compacts:
         turn = compact
     elif turn_input.program is not None or app.flow:
         from taiwa.flows.program_turn import run_turn
@@ -602,7 +601,7 @@ def resume_turn(
         )
     # First of all: of two processes that resume it, only one may go on.
     run = store.runs.claim(interrupted.id)
-    recorded, replaces, branches = _recorded(run)
+    recorded, target = _recorded(run)
     has_moved = has_moved_since(repository, run)
     if run.app is None:
         raise InputError(f"run {run.id} has no app to resume with")
@@ -615,8 +614,7 @@ def resume_turn(
     attachments = tuple(map(read_reference, items_at(recorded, "attachments")))
     messages, transcript = restore(recorded.get("messages") or []), restore(recorded.get("transcript"))
     turn_input = TurnInput(
-        base, run.text, CommitTarget(str(recorded.get("reason") or "turn"), replaces, branches, branches),
-        attachments, messages, recorded.get("compacts") is True, str(recorded.get("prefix", "")),
+        base, run.text, target, attachments, messages, str(recorded.get("prefix", "")),
         Resent(transcript, tuple(map(_past_turn, items_at(recorded, "unknown")))), program=program,
     )  # fmt: skip
     turn_input = _filled(repository, turn_input)
@@ -672,8 +670,7 @@ def find_paused(repository: Repository, base: Conversation) -> "tuple[Paused | N
 
 def waiting_calls(interrupted: Run) -> tuple[ApprovalRequest, ...]:
     """Return the calls for whose approval an interrupted turn waits."""
-    recorded, _, _ = _recorded(interrupted)
-    found = (each for each in items_at(recorded, "waiting") if isinstance(each, dict))
+    found = (each for each in items_at(_recorded(interrupted)[0], "waiting") if isinstance(each, dict))
     return tuple(ApprovalRequest(str(each["name"]), cast("dict[str, Json]", each["arguments"])) for each in found)
 
 
@@ -702,15 +699,20 @@ def decide_waiting(interrupted: Run, decisions: Iterable[bool | None]) -> Approv
 
 def has_moved_since(repository: Repository, interrupted: Run) -> bool:
     """Report whether the session of an interrupted turn has moved since, so that the turn can only become a branch."""
-    _, replaces, branches = _recorded(interrupted)
-    return _tip(repository, interrupted.ref) != (None if branches else replaces or interrupted.base)
+    _, target = _recorded(interrupted)
+    return _tip(repository, interrupted.ref) != (None if target.branches else target.replaces or interrupted.base)
 
 
-def _recorded(run: Run) -> tuple[dict[str, Json], str | None, bool]:
-    """Return the recorded options of a run, the tip that it replaces, and whether it begins a branch."""
+def _recorded(run: Run) -> tuple[dict[str, Json], CommitTarget]:
+    """Return the recorded options of a run, and where its turn is committed."""
     recorded = run.options if isinstance(run.options, dict) else {}
     replaces = recorded.get("replaces")
-    return recorded, replaces if isinstance(replaces, str) else None, recorded.get("branches") is True
+    compacts, branches = (recorded.get(name) is True for name in ("compacts", "branches"))
+    target = CommitTarget(
+        str(recorded.get("reason") or "turn"), replaces if isinstance(replaces, str) else None, branches, branches,
+        compacts=compacts,
+    )  # fmt: skip
+    return recorded, target
 
 
 def _filled(repository: Repository, turn_input: TurnInput) -> TurnInput:
