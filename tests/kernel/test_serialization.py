@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taiwa.kernel.errors import CorruptError, InputError
-from taiwa.kernel.messages import Request, Text, ToolResult, Usage, user
-from taiwa.kernel.serialization import DIGEST_BYTES, Json, canonical, digest, record, restore, value
+from taiwa.kernel.messages import Decoding, Enforcement, Request, Response, Text, ToolResult, Usage, user
+from taiwa.kernel.serialization import DIGEST_BYTES, Json, canonical, canonical_record, digest, record, restore, value
 from tests.strategies import effects, json_values, messages, requests, responses, shuffled, texts
 
 
@@ -87,6 +87,18 @@ def test_a_field_equal_to_its_default_does_not_change_the_digest() -> None:
     assert isinstance(old, dict)
     assert isinstance(new, dict)
     assert {**old, "~": ""} == {**new, "~": ""}
+
+
+def test_fields_that_become_a_group_are_recorded_as_before() -> None:
+    response = Response(user("a"), decoding=Decoding(enforcement=Enforcement("grammar")))
+    written = record(response)
+
+    assert isinstance(written, dict)
+    assert written["enforcement"] == {"~": "enforcement", "method": "grammar"}
+    assert restore(written) == response
+    assert canonical_record(response).encode() == canonical(written)
+    with pytest.raises(CorruptError, match=r"its enforcement is a str"):
+        restore(written | {"enforcement": "a"})
 
 
 def test_digests_are_the_same_as_on_every_other_machine() -> None:

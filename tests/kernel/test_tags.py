@@ -14,7 +14,7 @@ from taiwa.kernel.serialization import digest, record, registry, restore, value
 TAGS = Path(__file__).with_name("tags.json")
 LIST = """
 import json, pkgutil, importlib
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 import taiwa
 for module in pkgutil.walk_packages(taiwa.__path__, "taiwa."):
     if not module.name.endswith("__main__"):
@@ -23,14 +23,12 @@ for module in pkgutil.walk_packages(taiwa.__path__, "taiwa."):
         except ModuleNotFoundError as error:
             assert (error.name or "").partition(".")[0] != "taiwa", error
 from taiwa.kernel.errors import TaiwaError, error_classes
-from taiwa.kernel.serialization import registry
+from taiwa.kernel.serialization import recorded_fields, registry
 def derived(cls):
     return [cls, *(each for below in cls.__subclasses__() for each in derived(below))]
 tags = [cls.tag for cls in derived(TaiwaError) if "tag" in vars(cls)]
 assert len(tags) == len(set(tags)), sorted(tags)
-def needed(field):
-    return field.default is MISSING and field.default_factory is MISSING
-values = {tag: {field.name: needed(field) for field in fields(cls) if field.compare} for tag, cls in registry.items()}
+values = {tag: {name: default is MISSING for name, _, default in recorded_fields(cls)} for tag, cls in registry.items()}
 print(json.dumps({"values": values, "errors": {tag: cls.details for tag, cls in error_classes().items() if cls is not TaiwaError}}))
 """
 

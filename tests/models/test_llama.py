@@ -256,7 +256,7 @@ def test_a_text_is_continued_over_the_completions_protocol(settings: Settings) -
 
     assert whole.usage is not None
     assert whole.usage.output_tokens == 12
-    assert len(whole.logprobs) == 12
+    assert len(whole.decoding.logprobs) == 12
     assert rest.text.startswith(whole.text[20:24])
 
 

@@ -96,9 +96,9 @@ def asked(model: HttpModel, schema: dict[str, Json]) -> list[tuple[object, Enfor
     found: list[tuple[object, Enforcement]] = []
     for seed in range(SEEDS):
         answer = collect_response(model.stream(replace(request, sampling=Sampling(1.0, None, 160, seed))))
-        assert answer.enforcement is not None
+        assert answer.decoding.enforcement is not None
         if answer.finish == "stop":
-            found.append((json.loads(answer.text), answer.enforcement))
+            found.append((json.loads(answer.text), answer.decoding.enforcement))
     return found
 
 
@@ -147,9 +147,9 @@ def test_no_answer_violates_a_keyword_that_is_reported_as_enforced(llama: LlamaS
         for schema in (json.loads(line)["schema"] for line in lines[::8]):
             request = Request((user("hi"),), constraint=JsonSchema(schema), sampling=Sampling(1.0, None, 120, 1))
             answer = collect_response(model.stream(request))
-            assert answer.enforcement is not None
+            assert answer.decoding.enforcement is not None
             if answer.finish == "stop":
                 judged += 1
-                assert faults(schema, json.loads(answer.text)) <= set(answer.enforcement.checked)
+                assert faults(schema, json.loads(answer.text)) <= set(answer.decoding.enforcement.checked)
 
     assert judged > 3

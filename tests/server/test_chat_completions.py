@@ -14,6 +14,7 @@ from taiwa.kernel.errors import OverloadedError, RateLimitError, UnsupportedErro
 from taiwa.kernel.messages import (
     Choice,
     Chunk,
+    Decoding,
     Grammar,
     JsonSchema,
     Message,
@@ -213,7 +214,7 @@ def test_sampling_and_stop_strings_are_those_of_the_request() -> None:
 @pytest.mark.parametrize("stream", [False, True])
 def test_log_probabilities_come_where_they_were_asked_for(stream: bool) -> None:
     token = TokenLogprob("Hé", -0.5, (("Hé", -0.5), ("A", -1.0), ("B", -2.0)))
-    with serving(Response(assistant("Hé"), logprobs=(token,))) as served:
+    with serving(Response(assistant("Hé"), decoding=Decoding((token,)))) as served:
         fields = {"logprobs": True, "top_logprobs": 2}
         if stream:
             found = [choice["logprobs"] for each in chunks(served, "Hi", **fields) for choice in each["choices"]]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from taiwa.kernel.errors import RefusalError
-from taiwa.kernel.messages import Request, Response, TokenLogprob, assistant
+from taiwa.kernel.messages import Decoding, Request, Response, TokenLogprob, assistant
 from taiwa.server.serve import WIRES
 from tests.lazily import Lazily
 from tests.server.serving import KEY, Serving, serving, sse
@@ -49,7 +49,7 @@ def test_log_probabilities_have_the_form_of_the_older_protocol(streams: bool) ->
         TokenLogprob("He", -0.5, (("He", -0.5), ("Ha", -1.5))),
         TokenLogprob("y", -0.25, (("y", -0.25), ("i", -3.0))),
     )
-    with serving(Response(assistant("Hey"), logprobs=tokens)) as served:
+    with serving(Response(assistant("Hey"), decoding=Decoding(tokens))) as served:
         body = {"model": "scripted", "prompt": "Hi", "logprobs": 1, "stream": streams}
         answer = served.client.post("/v1/completions", json=body)
         parts = [json.loads(each) for each in sse(answer) if each != "[DONE]"] if streams else [answer.json()]

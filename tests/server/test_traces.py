@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from taiwa.kernel.errors import InputError
-from taiwa.kernel.messages import Message, Response, TokenLogprob, ToolCall, Usage, assistant
+from taiwa.kernel.messages import Decoding, Message, Response, TokenLogprob, ToolCall, Usage, assistant
 from taiwa.models.scripted import scripted_model
 from taiwa.operations.traces import tokens
 from taiwa.structured import OutputType
@@ -91,7 +91,7 @@ def test_tokens_of_a_model_in_this_process_are_read_again_under_the_constraint()
 
 def test_log_probabilities_that_a_server_reported_are_the_tokens_of_other_models() -> None:
     reported = (TokenLogprob("Hi", math.log(0.5), (("Hi", math.log(0.5)), ("Ho", math.log(0.25)))),)
-    with serving(Response(assistant("Hi"), logprobs=reported, model="scripted")) as server:
+    with serving(Response(assistant("Hi"), decoding=Decoding(reported), model="scripted")) as server:
         (answer,) = get(server, f"/api/nodes/{node_of(respond(server))}/tokens")["answers"]
 
     (token,) = answer["tokens"]

@@ -153,11 +153,11 @@ def _print_answer(answer: "GenerateResult", *, is_printed: bool, verbose: bool) 
     if answer.fits is False and response.finish != "length":
         print_notice(f"does not fit: {answer.why}", "yellow")
     if not verbose:
-        if response.enforcement is not None and response.enforcement.checked:
-            print_notice(f"checked, not enforced: {', '.join(response.enforcement.checked)}")
+        if response.decoding.enforcement is not None and response.decoding.enforcement.checked:
+            print_notice(f"checked, not enforced: {', '.join(response.decoding.enforcement.checked)}")
         return
-    print_each(enforcement_lines(response.enforcement))
-    if answer.parts and (written := response.written) is not None:
+    print_each(enforcement_lines(response.decoding.enforcement))
+    if answer.parts and (written := response.decoding.written) is not None:
         print_notice("".join(f"«{text}»" if forced else text for text, forced in answer.parts) + "   («forced»)")
         forced, count = sum(part[1] for part in answer.parts), len(answer.parts)
         print_notice(

@@ -706,7 +706,7 @@ class _ExtractionLoop(Generic[T]):
         self, answer: TypedResponse, faults: tuple[str, ...], form: AnswerForm, fixes: tuple[Fix, ...] = ()
     ) -> None:
         text, mode, downgrades, got = answer.text, answer.mode, answer.downgrades, answer.response
-        attempt = Attempt(text, faults, fixes, got.finish, got.usage, mode, form, downgrades, got.enforcement)
+        attempt = Attempt(text, faults, fixes, got.finish, got.usage, mode, form, downgrades, got.decoding.enforcement)
         self.attempts.append(attempt)
 
     def keep_best(self, text: str, ending: str) -> None:

@@ -688,7 +688,7 @@ def _check_promised(constraint: Constraint | None, response: Response) -> None:
     """
     if response.finish != "stop":
         return
-    problems = () if response.enforcement is None else response.enforcement.broken
+    problems = () if response.decoding.enforcement is None else response.decoding.enforcement.broken
     if isinstance(constraint, Choice) and response.text not in constraint.texts:
         problems = ("not one of the texts",)
     elif isinstance(constraint, JsonSchema):

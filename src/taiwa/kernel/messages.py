@@ -410,6 +410,20 @@ class WrittenTokens:
     sparse_passes: int = 0
 
 
+@value
+class Decoding:
+    """What is known of the tokens of an answer: their log probabilities, how the constraint was enforced, None without a constraint,
+    and the tokens that a model in this process has written.
+    """
+
+    logprobs: tuple[TokenLogprob, ...] = ()
+    enforcement: Enforcement | None = None
+    written: WrittenTokens | None = None
+
+
+UNKNOWN_DECODING = Decoding()
+
+
 @value(tag="response")
 class Response:
     """One answer. `usage` None means that the server did not report it; it never counts as zero.
@@ -417,8 +431,7 @@ class Response:
     `stop` is the stop string that ended it. Of a refusal it is `refusal` where its text is the refusal of the model, which nothing cut.
 
     If a watcher cut the answer, `discarded` is the text after the cut in the same chunk, and `max_usage` bounds the usage if
-    it is unknown. `enforcement` says how the constraint was enforced, None without a constraint; `written` are the tokens of a
-    model in this process; `extra` is what its server adds to the answer, as an object: `annotations`, `system_fingerprint`.
+    it is unknown. `extra` is what its server adds to the answer, as an object: `annotations`, `system_fingerprint`.
     """
 
     message: Message
@@ -428,9 +441,7 @@ class Response:
     model: str = ""
     discarded: str = ""
     max_usage: Usage | None = None
-    logprobs: tuple[TokenLogprob, ...] = ()
-    enforcement: Enforcement | None = None
-    written: WrittenTokens | None = None
+    decoding: Decoding = UNKNOWN_DECODING
     extra: Json = None
 
     @property
@@ -480,10 +491,8 @@ class StreamEnd:
     usage: Usage | None = None
     model: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
-    logprobs: tuple[TokenLogprob, ...] = ()
-    enforcement: Enforcement | None = None
+    decoding: Decoding = UNKNOWN_DECODING
     thinking: tuple[Thinking, ...] = ()
-    written: WrittenTokens | None = None
     extra: Json = None
 
 
@@ -537,10 +546,7 @@ def collect_response(chunks: Iterable[Chunk]) -> Response:
             end = chunk
     blocks = end.thinking or ((Thinking("".join(thinking)),) if thinking else ())
     message = Message("assistant", (*blocks, Text("".join(text)), *end.tool_calls))
-    return Response(
-        message, end.finish, end.stop, end.usage, end.model,
-        logprobs=end.logprobs, enforcement=end.enforcement, written=end.written, extra=end.extra,
-    )  # fmt: skip
+    return Response(message, end.finish, end.stop, end.usage, end.model, decoding=end.decoding, extra=end.extra)
 
 
 @value(tag="passage")

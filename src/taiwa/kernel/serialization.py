@@ -3,19 +3,20 @@
 `value` makes a class a frozen, slotted dataclass that is cheap to import. With a tag its instances can be recorded: `record`
 writes them as JSON data and `restore` reads them back, `restore(record(x)) == x`. The tag is a literal, so a record does not
 depend on the name or module of a class. Fields that equal their default are left out, so a value keeps its digest when its
-class gains a field. Tuples become JSON arrays; a list, which only occurs inside JSON payloads, is tagged, and so are a set
-of strings and a mapping that holds the tag itself.
+class gains a field. A part whose default is a value without a tag is a group: the record has its fields in place of it. Tuples
+become JSON arrays; a list, which only occurs inside JSON payloads, is tagged, and so are a set of strings and a mapping that
+holds the tag itself.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
 from functools import cache, lru_cache, partial
 from hashlib import blake2b
 from json import encoder as json_encoder
 from json.encoder import encode_basestring
 from math import isfinite
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from types import NoneType, UnionType
 from typing import (
     Any,
@@ -312,16 +313,35 @@ def _layout(cls: Any) -> _Layout:  # noqa: ANN401  (a class, which mypy holds to
     tag = tag_of(cls)
     if not tag:
         raise TypeError(f'{_qualified_name(cls)} has no tag and cannot be recorded; use @value(tag="…")')
-    compared = sorted((field for field in fields(cls) if field.compare), key=attrgetter("name"))
-    fields_of = tuple((field.name, _default(field)) for field in compared)
-    return tag, fields_of, KEPT in cls.__dict__, _reader([name for name, _ in fields_of])
+    recorded = sorted(recorded_fields(cls), key=itemgetter(0))
+    fields_of = tuple((name, default) for name, _, default in recorded)
+    return tag, fields_of, KEPT in cls.__dict__, _reader([path for _, path, _ in recorded])
+
+
+def recorded_fields(cls: Any) -> Iterator[tuple[str, str, object]]:  # noqa: ANN401
+    """Yield the name of each field of a record, the path of its attribute, and its default."""
+    groups = _groups(cls)
+    for field in fields(cls):
+        if field.name in groups:
+            for name, path, default in recorded_fields(groups[field.name]):
+                yield name, f"{field.name}.{path}", default
+        elif field.compare:
+            yield field.name, field.name, _default(field)
+
+
+@cache
+def _groups(cls: Any) -> dict[str, type[Any]]:  # noqa: ANN401
+    """Return the classes of the groups of fields, by name."""
+    defaults = {field.name: type(field.default) for field in fields(cls) if field.compare}
+    return {name: kind for name, kind in defaults.items() if kind.__dict__.get("__tag__") == ""}
 
 
 def _reader(names: Sequence[str]) -> Callable[[object], tuple[object, ...]]:
     """Return a function that reads some attributes of an object."""
-    if len(names) > 1:
-        return cast("Callable[[object], tuple[object, ...]]", attrgetter(*names))
-    return (lambda item: (getattr(item, names[0]),)) if names else _no_values
+    if not names:
+        return _no_values
+    read: Callable[[object], Any] = attrgetter(*names)
+    return read if len(names) > 1 else lambda item: (read(item),)
 
 
 def _no_values(_: object) -> tuple[object, ...]:
@@ -354,7 +374,7 @@ def restore(data: Json) -> Any:  # noqa: ANN401  (the type of a record is known 
         return frozenset(inner)
     if tag == "dict" and isinstance(inner, dict):
         return {key: restore(part) for key, part in inner.items()}
-    cls = registry.get(str(tag))
+    cls: Any = registry.get(str(tag))
     if cls is None:
         raise CorruptError(f"unknown tag {tag!r} in a record")
     parts = {key: restore(part) for key, part in data.items() if key != TAG}
@@ -362,6 +382,9 @@ def restore(data: Json) -> Any:  # noqa: ANN401  (the type of a record is known 
     for name, fits in _checks(str(tag)).items():
         if name in parts and not fits(parts[name]):
             raise CorruptError(f"a record of {tag!r} does not fit: its {name} is a {type(parts[name]).__name__}")
+    for name, group in _groups(cls).items():
+        if members := {field: parts.pop(field) for field in group.__match_args__ if field in parts}:
+            parts[name] = group(**members)
     try:
         return cls(**parts)
     except TypeError as error:
@@ -371,8 +394,9 @@ def restore(data: Json) -> Any:  # noqa: ANN401  (the type of a record is known 
 @cache
 def _checks(tag: str) -> dict[str, Callable[[object], bool]]:
     """Return the checks of restored fields by name, for the fields of a tag's class that are plain values or records."""
+    cls: Any = registry[tag]
     try:
-        hints = get_type_hints(registry[tag])
+        hints = {name: hint for part in (cls, *_groups(cls).values()) for name, hint in get_type_hints(part).items()}
     except NameError:  # a type that is imported only for type checkers
         return {}
     return {name: check for name, hint in hints.items() if (check := _check(hint)) is not None}

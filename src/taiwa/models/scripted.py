@@ -93,8 +93,8 @@ class ScriptedModel:
         message = response.message
         blocks = message.thinking if message.signed_thinking else ()
         yield StreamEnd(
-            response.finish, response.stop, response.usage, response.model, message.tool_calls, response.logprobs,
-            thinking=blocks,
+            response.finish, response.stop, response.usage, response.model, message.tool_calls, response.decoding,
+            blocks,
         )  # fmt: skip
 
     def _respond_with(self, text: str | ToolCall, request: Request) -> Response:

@@ -306,7 +306,7 @@ def _with_options(model: "Model", requests: "Sequence[Request]", options: Genera
 
 
 def _result(response: Response, vocabulary: "Vocabulary | None") -> GenerateResult:
-    written = response.written
+    written = response.decoding.written
     if written is None or vocabulary is None:
         return GenerateResult(response)
     texts = (vocabulary.tokens[token].decode("utf-8", "replace") for token in written.ids)

@@ -636,10 +636,10 @@ def _generated(answer: results.GenerateResult) -> Json:
         "stop": response.stop,
         "fits": answer.fits,
         "why": answer.why or None,
-        "enforcement": to_json(response.enforcement),
+        "enforcement": to_json(response.decoding.enforcement),
         "usage": to_json(response.usage),
     }
-    if answer.parts and (written := response.written) is not None:
+    if answer.parts and (written := response.decoding.written) is not None:
         made["tokens"] = [{"text": text, "forced": forced} for text, forced in answer.parts]
         made |= {"forwards": written.passes, "sparse_forwards": written.sparse_passes}
     return made

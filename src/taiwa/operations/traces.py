@@ -138,7 +138,7 @@ def _model_step(asked: Complete | None, response: Response | None, last: Request
                 {"id": call.id, "name": call.name, "arguments": call.arguments} for call in response.message.tool_calls
             ],
             "finish": response.finish,
-            "enforcement": to_json(response.enforcement),
+            "enforcement": to_json(response.decoding.enforcement),
             "usage": to_json(response.usage),
         }
     return written
@@ -202,8 +202,8 @@ def _tokens_of(
             if found is not None:
                 written = tuple(map(_traced, found.tokens))
                 return AnswerTokens(role, name, response.text, prefix, "model", found.exact, found.refused, written)
-    if response.logprobs:
-        listed = tuple(_recorded(token, most) for token in response.logprobs)
+    if response.decoding.logprobs:
+        listed = tuple(_recorded(token, most) for token in response.decoding.logprobs)
         return AnswerTokens(role, name, response.text, prefix, "recorded", True, "", listed)
     return AnswerTokens(role, name, response.text, prefix, "", False, note)
 

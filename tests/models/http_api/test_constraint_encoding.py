@@ -268,8 +268,8 @@ def test_the_text_that_matches_a_pattern_is_the_answer(faults: FaultServer, face
         answer = face.ask(model, replace(DRINKS, constraint=Regex("[0-9]{4}-[0-9]{2}")))
 
     assert answer.text == "2026-11"
-    assert answer.enforcement is not None
-    assert answer.enforcement.broken == ()
+    assert answer.decoding.enforcement is not None
+    assert answer.decoding.enforcement.broken == ()
 
 
 def test_a_choice_after_a_prefix_is_no_schema() -> None:
@@ -289,8 +289,8 @@ def test_the_chosen_text_is_the_answer(faults: FaultServer, face: Face, text: st
         answer = face.ask(model, DRINKS)
 
     assert answer.text == chosen
-    assert answer.enforcement is not None
-    assert answer.enforcement.broken == (() if chosen in ("tea", "green tea") else ("/: choice",))
+    assert answer.decoding.enforcement is not None
+    assert answer.decoding.enforcement.broken == (() if chosen in ("tea", "green tea") else ("/: choice",))
     assert text_at(faults.seen[0].json, "response_format", "type") == "json_schema"
 
 

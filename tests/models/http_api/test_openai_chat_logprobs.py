@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from taiwa.kernel.errors import UnsupportedError
-from taiwa.kernel.messages import Request, Response, Sampling, TokenLogprob, collect_response, user
+from taiwa.kernel.messages import Decoding, Request, Response, Sampling, TokenLogprob, collect_response, user
 from taiwa.kernel.serialization import record, restore
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.providers import resolve
@@ -35,9 +35,9 @@ def model(llama: LlamaServer) -> Iterator[HttpModel]:
 def test_a_real_server_tells_the_likeliest_tokens_of_every_place(face: Face, model: HttpModel) -> None:
     answer = face.ask(model, ASK)
 
-    assert "".join(each.token for each in answer.logprobs) == answer.text
-    assert len(answer.logprobs) == 2
-    for each in answer.logprobs:
+    assert "".join(each.token for each in answer.decoding.logprobs) == answer.text
+    assert len(answer.decoding.logprobs) == 2
+    for each in answer.decoding.logprobs:
         assert len(each.top_logprobs) == 5
         assert each.top_logprobs[0] == (each.token, each.logprob)
         numbers = [number for _, number in each.top_logprobs]
@@ -46,7 +46,7 @@ def test_a_real_server_tells_the_likeliest_tokens_of_every_place(face: Face, mod
 
 
 def test_log_probabilities_are_only_returned_on_request(face: Face, model: HttpModel) -> None:
-    assert face.ask(model, replace(ASK, top_logprobs=0)).logprobs == ()
+    assert face.ask(model, replace(ASK, top_logprobs=0)).decoding.logprobs == ()
 
 
 def test_no_more_alternatives_are_requested_than_every_server_returns() -> None:
@@ -71,7 +71,7 @@ def test_log_probabilities_of_a_stream_are_joined() -> None:
     end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
     answer = read(sse(event("a", row("a", -0.1, ("b", -2))), event("bc", row("b", -1), row("c", -2)), end))
 
-    assert answer.logprobs == (
+    assert answer.decoding.logprobs == (
         TokenLogprob("a", -0.1, (("b", -2.0),)),
         TokenLogprob("b", -1.0),
         TokenLogprob("c", -2.0),
@@ -91,21 +91,21 @@ def test_log_probabilities_of_a_stream_are_joined() -> None:
 def test_what_is_broken_is_left_out(told: Any, kept: tuple[TokenLogprob, ...]) -> None:
     choice = {"index": 0, "message": {"content": "x"}, "finish_reason": "stop", "logprobs": told}
 
-    assert read(json.dumps({"model": "m", "choices": [choice]}).encode()).logprobs == kept
+    assert read(json.dumps({"model": "m", "choices": [choice]}).encode()).decoding.logprobs == kept
 
 
 def test_an_answer_without_them_reads_as_before() -> None:
-    assert read(whole({"content": "x"})).logprobs == ()
+    assert read(whole({"content": "x"})).decoding.logprobs == ()
 
 
 def test_a_script_plays_them_and_a_record_keeps_them() -> None:
     answer = collect_response(
         scripted_model(
-            Response(collect_response([]).message, logprobs=(TokenLogprob("1", -0.5, (("1", -0.5),)),))
+            Response(collect_response([]).message, decoding=Decoding((TokenLogprob("1", -0.5, (("1", -0.5),)),)))
         ).stream(ASK)
     )
 
-    assert answer.logprobs[0].top_logprobs == (("1", -0.5),)
+    assert answer.decoding.logprobs[0].top_logprobs == (("1", -0.5),)
     assert restore(record(answer)) == answer
 
 

@@ -166,8 +166,8 @@ def test_log_probabilities_are_read_in_both_forms() -> None:
     legacy = {"tokens": [" 5", "."], "token_logprobs": [-0.1, None], "top_logprobs": [{" 5": -0.1, " 6": -2.0}, None]}
     chat = {"content": [{"token": " 5", "logprob": -0.1, "top_logprobs": []}]}
 
-    [first] = collect_response(decode(event(" 5.", "stop", logprobs=legacy))).logprobs
-    [other] = collect_response(decode(event(" 5", "stop", logprobs=chat))).logprobs
+    [first] = collect_response(decode(event(" 5.", "stop", logprobs=legacy))).decoding.logprobs
+    [other] = collect_response(decode(event(" 5", "stop", logprobs=chat))).decoding.logprobs
 
     assert (first.token, first.logprob, first.top_logprobs) == (" 5", -0.1, ((" 5", -0.1), (" 6", -2.0)))
     assert (other.token, other.logprob) == (" 5", -0.1)

@@ -448,7 +448,7 @@ def test_log_probabilities_come_with_the_text() -> None:
 
     response = read(sse(event("output_text.delta", 0, delta="so", logprobs=[row]), ended()), name=OLD)
 
-    assert [(each.token, each.logprob) for each in response.logprobs] == [("so", -0.1)]
+    assert [(each.token, each.logprob) for each in response.decoding.logprobs] == [("so", -0.1)]
 
 
 # --- reasoning goes back ------------------------------------------------------------------------------------------------

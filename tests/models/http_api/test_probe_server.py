@@ -9,6 +9,7 @@ from taiwa.kernel.errors import AuthenticationError, ConfigError, ModelError, Ov
 from taiwa.kernel.messages import (
     Capability,
     Chunk,
+    Decoding,
     Grammar,
     JsonSchema,
     Regex,
@@ -47,11 +48,9 @@ class Obedient:
         text = self.text(request)
         calls = (ToolCall("weather", "{}"),) if request.tools else ()
         yield TextDelta(text)
-        usage, logprobs = (
-            Usage(1200, 5, cache_read_tokens=1100),
-            (TokenLogprob("ok", -0.1),) * bool(request.top_logprobs),
-        )
-        yield StreamEnd("tool_calls" if calls else "stop", None, usage, "m", calls, logprobs)
+        usage = Usage(1200, 5, cache_read_tokens=1100)
+        decoding = Decoding((TokenLogprob("ok", -0.1),) * bool(request.top_logprobs))
+        yield StreamEnd("tool_calls" if calls else "stop", None, usage, "m", calls, decoding)
 
     def text(self, request: Request) -> str:
         match request.constraint:

@@ -134,9 +134,9 @@ def test_every_constraint_holds_even_a_model_that_knows_nothing(
 
     assert answer.finish == "stop"
     assert fits(answer.text), answer.text
-    assert answer.enforcement is not None
-    assert answer.enforcement.whole
-    assert answer.enforcement.enforced
+    assert answer.decoding.enforcement is not None
+    assert answer.decoding.enforcement.whole
+    assert answer.decoding.enforcement.enforced
 
 
 NUMBERS: dict[str, Json] = {"type": "array", "items": {"type": "number"}, "minItems": 3, "maxItems": 3}
@@ -154,8 +154,8 @@ def test_every_number_is_one_that_readers_of_json_take(model: GgufModel, schema:
         request = replace(ASK, constraint=JsonSchema(schema), sampling=Sampling(1.0, None, 1_000, seed))
         answer = collect_response(model.stream(request))
 
-        assert answer.enforcement is not None
-        assert answer.enforcement.whole
+        assert answer.decoding.enforcement is not None
+        assert answer.decoding.enforcement.whole
         if answer.finish == "stop":
             assert "inf" not in repr(json.loads(answer.text))
         else:
@@ -187,8 +187,8 @@ def test_what_the_decoder_cannot_hold_is_named_in_the_answer(model: GgufModel) -
 
     found = json.loads(answer.text)
     assert len(found) == 3
-    assert answer.enforcement is not None
-    assert answer.enforcement.checked == ("/: uniqueItems",)
+    assert answer.decoding.enforcement is not None
+    assert answer.decoding.enforcement.checked == ("/: uniqueItems",)
 
 
 def test_a_begun_answer_is_gone_on_with_under_its_constraint(model: GgufModel) -> None:
@@ -202,7 +202,7 @@ def test_a_begun_answer_is_gone_on_with_under_its_constraint(model: GgufModel) -
 def test_probabilities_and_the_bill_are_told(model: GgufModel) -> None:
     answer = collect_response(model.stream(replace(ASK, top_logprobs=3, sampling=Sampling(max_tokens=4))))
 
-    assert len(answer.logprobs) == 4
+    assert len(answer.decoding.logprobs) == 4
     assert answer.usage is not None
     assert answer.usage.output_tokens == 4
 

@@ -450,7 +450,8 @@ class ConstraintCheck:
             text = "".join(self._texts)
             self.is_prose = chunk.finish == "stop" and text.lstrip()[:1] not in STARTS
             broken = find_violation(self._request, text) if chunk.finish == "stop" else ()
-            return replace(chunk, enforcement=replace(self._enforcement, broken=broken))
+            enforcement = replace(self._enforcement, broken=broken)
+            return replace(chunk, decoding=replace(chunk.decoding, enforcement=enforcement))
         return chunk
 
 

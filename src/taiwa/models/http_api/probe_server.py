@@ -178,7 +178,7 @@ def probe_program() -> Program[tuple[Finding, ...]]:
     request = Request((user("Reply with: ok"),), sampling=replace(SHORT, max_tokens=2), top_logprobs=2)
     return (
         *findings,
-        (yield from _check("logprobs", request, lambda answer: "enforced" if answer.logprobs else "ignored")),
+        (yield from _check("logprobs", request, lambda answer: "enforced" if answer.decoding.logprobs else "ignored")),
     )
 
 

@@ -20,6 +20,7 @@ from typing import NamedTuple, Protocol
 from taiwa.kernel.errors import ModelError, ProtocolError
 from taiwa.kernel.messages import (
     Chunk,
+    Decoding,
     FinishReason,
     StreamEnd,
     TextDelta,
@@ -357,7 +358,7 @@ class ResponseBuilder:
         extra = {name: _with_whole_characters(part) for name, part in extra.items() if part}
         self._out.append(
             StreamEnd(
-                finish, stop, self.usage, join_surrogates(self.model), calls, tuple(self.logprobs),
+                finish, stop, self.usage, join_surrogates(self.model), calls, Decoding(tuple(self.logprobs)),
                 thinking=tuple(self.thinking), extra=extra or None,
             )
         )  # fmt: skip

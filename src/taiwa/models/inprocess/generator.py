@@ -25,6 +25,7 @@ from taiwa.kernel.messages import (
     Capability,
     Chunk,
     Constraint,
+    Decoding,
     Enforcement,
     JsonSchema,
     Notice,
@@ -436,7 +437,7 @@ class TextGenerator(Generic[AnyLoaded]):
     def _sampled(self, answer: Response) -> list[int] | None:
         """Return the sampled tokens of the text of an answer; None if it has none, or those of another file of the same name."""
         vocabulary, text = self.loaded.network.vocabulary, answer.text.encode("utf-8", "replace")
-        ids = () if answer.written is None else answer.written.ids
+        ids = () if answer.decoding.written is None else answer.decoding.written.ids
         if not all(0 <= token < len(vocabulary) for token in ids) or not vocabulary.decode(ids).startswith(text):
             return None
         ends = accumulate(len(vocabulary.decode((token,))) for token in ids)
@@ -629,7 +630,7 @@ class InProcessModel(SharedModel, Generic[AnyLoaded]):
         written = WrittenTokens(tuple(found.tokens), tuple(found.forced), found.passes, found.sparse_passes)
         return StreamEnd(
             found.finish, found.stop if found.stop in request.stop else None, answer.usage, self.name,
-            logprobs=tuple(found.logprobs), enforcement=answer.enforcement, written=written,
+            decoding=Decoding(tuple(found.logprobs), answer.enforcement, written),
         )  # fmt: skip
 
     def stream_together(

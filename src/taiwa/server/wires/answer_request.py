@@ -427,7 +427,7 @@ def write_logprobs(response: ModelResponse, most: int) -> list[Json]:
             **_write_logprob(token.token, token.logprob),
             "top_logprobs": [_write_logprob(*each) for each in token.top_logprobs[:most]],
         }
-        for token in response.logprobs
+        for token in response.decoding.logprobs
     ]
 
 

@@ -538,7 +538,7 @@ class _Reply:
         return "function_call" if self._asked.calls_functions and reason == "tool_calls" else reason
 
     def _logprobs(self, response: ModelResponse) -> Json:
-        if self._asked.top_logprobs is None or not response.logprobs:
+        if self._asked.top_logprobs is None or not response.decoding.logprobs:
             return None
         return {"content": write_logprobs(response, self._asked.top_logprobs), "refusal": None}
 

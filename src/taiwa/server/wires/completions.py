@@ -110,8 +110,8 @@ class _Reply:
         choice: dict[str, Json] = {"index": index, "text": text, "logprobs": None, "finish_reason": None}
         if response is not None:
             choice["finish_reason"] = FINISH[response.finish]
-            if (most := self._asked.top_logprobs) is not None and response.logprobs:
-                choice["logprobs"] = _write_logprobs(response.logprobs, most)
+            if (most := self._asked.top_logprobs) is not None and response.decoding.logprobs:
+                choice["logprobs"] = _write_logprobs(response.decoding.logprobs, most)
         return choice
 
 

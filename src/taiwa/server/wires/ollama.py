@@ -287,7 +287,7 @@ class _Reply:
         }
         if not result.spent.calls_without_usage:
             end |= {"prompt_eval_count": result.usage.input_tokens, "eval_count": result.usage.output_tokens}
-        if self._asked.top_logprobs is not None and response.logprobs:
+        if self._asked.top_logprobs is not None and response.decoding.logprobs:
             end["logprobs"] = write_logprobs(response, self._asked.top_logprobs)
         return end
 
