@@ -64,14 +64,14 @@ class Drip:
 def serve_taiwa(store: str, model: str) -> None:
     """Serve until standard input closes."""
     from taiwa import settings as configured
-    from taiwa.server.access import ServerLimits, ServerOptions
+    from taiwa.server.access import Address, Served, ServerLimits, ServerOptions
     from taiwa.server.serve import TaiwaServer
     from taiwa.sessions.repository import Repository
     from taiwa.store import Store
 
     settings = replace(configured.load({}, {}), model=None)
     limits = ServerLimits(runs=4_000, streams=8_000)
-    options = ServerOptions(port=0, models=(model,), apps=("plain",), limits=limits)
+    options = ServerOptions(Address(port=0), Served(("plain",), (model,)), limits=limits)
     server = TaiwaServer(Repository(Store.open(store)), settings, options, models={"drip": Drip()})
     threading.Thread(target=lambda: (sys.stdin.read(), server.stop()), daemon=True).start()
     print(server.port, flush=True)

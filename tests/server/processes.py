@@ -20,7 +20,7 @@ from dataclasses import replace
 from taiwa import settings as configured
 from taiwa.kernel.messages import StreamEnd, TextDelta, Usage
 from taiwa.models.scripted import ScriptedModel, ALL_CAPABILITIES
-from taiwa.server.access import ServerLimits, ServerOptions
+from taiwa.server.access import Address, Served, ServerLimits, ServerOptions
 from taiwa.server.serve import TaiwaServer
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store
@@ -44,7 +44,7 @@ class Dictated(ScriptedModel):
 store, *apps = sys.argv[1:]
 settings = replace(configured.load(), model=None)
 model = Dictated((), "dictated", ALL_CAPABILITIES, 7, None)
-options = ServerOptions(port=0, token="test-key", apps=tuple(apps), limits=ServerLimits(grace=0.0))
+options = ServerOptions(Address(port=0), Served(tuple(apps)), "test-key", limits=ServerLimits(grace=0.0))
 server = TaiwaServer(Repository(Store.open(store)), settings, options, models={"dictated": model})
 print(server.login_url, flush=True)
 server.run()

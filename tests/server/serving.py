@@ -18,7 +18,7 @@ from taiwa import settings as configured
 from taiwa.kernel.messages import Chunk, Request
 from taiwa.kernel.runtime import AnyModel
 from taiwa.models.scripted import ALL_CAPABILITIES, ScriptedModel
-from taiwa.server.access import ServerOptions
+from taiwa.server.access import Address, Served, ServerOptions
 from taiwa.server.serve import TaiwaServer
 from taiwa.sessions.repository import Repository
 from taiwa.store import Store
@@ -79,12 +79,13 @@ def serving(
     if store != ":memory:":
         settings = replace(settings, store=Path(store))
     repository = Repository(Store.open(store))
-    server = TaiwaServer(
-        repository,
-        settings,
-        ServerOptions(port=port, token=token, **options),
-        models={} if quotes else {scripted.name: scripted},  # type: ignore[arg-type]
-    )
+
+    def taken(kind: type[Any], **given: object) -> Any:
+        return kind(**given, **{name: options.pop(name) for name in kind.__match_args__ if name in options})
+
+    given = ServerOptions(taken(Address, port=port), taken(Served), token, **options)  # type: ignore[arg-type]
+    models = {} if quotes else {scripted.name: scripted}
+    server = TaiwaServer(repository, settings, given, models=models)
     ready = threading.Event()
     loops: list[asyncio.AbstractEventLoop] = []
 

@@ -22,8 +22,8 @@ def served() -> Iterator[Serving]:
 
 
 def name_of(served: Serving) -> str:
-    assert served.server.options.embeddings
-    return served.server.options.embeddings
+    assert served.server.options.served.embeddings
+    return served.server.options.served.embeddings
 
 
 def post(served: Serving, headers: dict[str, str] | None = None, **body: object) -> httpx.Response:

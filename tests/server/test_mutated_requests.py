@@ -128,7 +128,7 @@ def test_no_request_makes_the_server_fail(served: Serving, path: str) -> None:
     @settings(max_examples=40, deadline=None)
     @given(mutated(path))
     def send(content: bytes) -> None:
-        content = content.replace(b'"model": "m"', f'"model": "{served.server.options.embeddings}"'.encode())
+        content = content.replace(b'"model": "m"', f'"model": "{served.server.options.served.embeddings}"'.encode())
         check(path, served.client.post(path, content=content, headers={"content-type": "application/json"}))
 
     send()
@@ -167,7 +167,7 @@ def test_half_a_character_in_the_name_of_a_field_is_refused(served: Serving, pat
 @pytest.mark.parametrize("path", BODIES)
 def test_a_right_request_of_every_protocol_is_answered(served: Serving, path: str) -> None:
     for body in BODIES[path]:
-        given_body = body | ({"model": served.server.options.embeddings} if path == "/v1/embeddings" else {})
+        given_body = body | ({"model": served.server.options.served.embeddings} if path == "/v1/embeddings" else {})
         answer = served.client.post(path, json=given_body)
         assert answer.status_code == 200, answer.text
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from taiwa.kernel.errors import ConfigError
-from taiwa.server.access import BodyLimits, ServerLimits, ServerOptions
+from taiwa.server.access import Address, BodyLimits, ServerLimits, ServerOptions
 from taiwa.server.serve import LogFormatter, bind
 from tests.server.serving import KEY, Serving, serving
 
@@ -257,11 +257,11 @@ def test_no_control_code_of_a_request_or_an_error_gets_into_the_log(*, as_json: 
 
 
 def test_a_server_for_other_machines_needs_a_token() -> None:
-    ServerOptions(host="0.0.0.0", token="x").check()
-    ServerOptions(host="127.8.8.8").check()
+    ServerOptions(Address("0.0.0.0"), token="x").check()
+    ServerOptions(Address("127.8.8.8")).check()
     for host in ("0.0.0.0", "::", "192.168.1.4", "example.com"):
         with pytest.raises(ConfigError, match="without a token the server would be open"):
-            ServerOptions(host=host).check()
+            ServerOptions(Address(host)).check()
 
 
 def test_the_command_refuses_to_open_the_server_to_others_without_a_token() -> None:

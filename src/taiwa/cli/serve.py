@@ -6,6 +6,7 @@ import sys
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from secrets import token_urlsafe
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from taiwa.kernel.text import plural
 from taiwa.kernel.usage_limits import format_cost
 
 if TYPE_CHECKING:
+    from taiwa.server.access import Served
     from taiwa.server.serve import TaiwaServer
     from taiwa.sessions.repository import Repository
     from taiwa.settings import Settings
@@ -121,10 +123,18 @@ def serve(
     context: click.Context,
     /,
     common: CommonOptions,
+    host: str,
+    port: int,
+    apps: tuple[str, ...],
+    models: tuple[str, ...],
+    indexes: tuple[str, ...],
+    embeddings: str,
     token: str | None,
     *,
     no_token: bool,
-    indexes: tuple[str, ...],
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
+    json_log: bool,
     **values: Any,  # noqa: ANN401  (what click parsed)
 ) -> None:
     """Serve apps and models over the APIs of OpenAI, Anthropic, Ollama, AG-UI and MCP, with state, branches and a store.
@@ -143,7 +153,7 @@ def serve(
     if context.invoked_subcommand is not None:
         return
     check_installed()
-    from taiwa.server.access import ServerOptions
+    from taiwa.server.access import Address, Served, ServerOptions
     from taiwa.server.serve import TaiwaServer, start_log
 
     if token is not None and no_token:
@@ -151,10 +161,13 @@ def serve(
     settings = common.settings()
     given = "" if no_token else token or os.environ.get(TOKEN_VARIABLE) or ""
     key = given or ("" if no_token else kept_key(settings))
-    options = ServerOptions(token=key, indexes=read_indexes(settings, indexes), **values)
+    served = Served(apps, models, read_indexes(settings, indexes), embeddings)
+    options = ServerOptions(Address(host, port, hosts, origins), served, key, **values)
     server = TaiwaServer(common.repository(settings), settings, options)
-    models, apps = ", ".join(server.state.served.models) or "no model", plural(len(server.state.served.apps), "app")
-    print_line(f"taiwa serves {models} and {apps} at {server.url}")
+    found = server.state.served
+    print_line(
+        f"taiwa serves {', '.join(found.models) or 'no model'} and {plural(len(found.apps), 'app')} at {server.url}"
+    )
     print_line(f"base URL  {server.url}/v1")
     if key:
         print_line(f"API key   {'as given' if given else key}")
@@ -163,7 +176,7 @@ def serve(
         print_notice(_("no key is needed: every program on this machine can use the server"))
     print_line("Ctrl-C stops it; open answers may finish, and can be resumed otherwise.")
     sys.stdout.flush()  # flush for a program that reads the key from a pipe
-    start_log(as_json=options.json_log)
+    start_log(as_json=json_log)
     server.run()
 
 
@@ -318,9 +331,10 @@ def ui(
     common: CommonOptions,
     *,
     port: int | None,
+    apps: tuple[str, ...],
+    models: tuple[str, ...],
     indexes: tuple[str, ...],
     no_browser: bool,
-    **values: Any,  # noqa: ANN401  (what click parsed)
 ) -> None:
     """Chat in the browser: conversations with every branch, the state after each turn, and the origin of each value.
 
@@ -332,36 +346,34 @@ def ui(
     taiwa ui -m ollama:qwen3 --in ~/handbook
     """
     check_installed()
+    from taiwa.server.access import Served
+
     settings = common.settings()
-    values |= {"indexes": read_indexes(settings, indexes)}
-    server = page_server(common.repository(settings), settings, port, **values)
+    served = Served(apps, models, read_indexes(settings, indexes))
+    server = page_server(common.repository(settings), settings, port, served)
     print_page(server, opens=not no_browser and has_browser())
     server.run(opener(server) if not no_browser else None)
 
 
 def page_server(
-    repository: "Repository",
-    settings: "Settings",
-    port: int | None,
-    **values: Any,  # noqa: ANN401  (the other options of a server)
+    repository: "Repository", settings: "Settings", port: int | None, served: "Served | None" = None
 ) -> "TaiwaServer":
     """Return a server on the given port, else the usual or a free one; over a store in memory it has a new key.
 
     Raises:
         ConfigError: the given port is in use.
     """
-    from taiwa.server.access import ServerOptions
+    from taiwa.server.access import Address, Served, ServerOptions
     from taiwa.server.serve import TaiwaServer, start_log
 
     key = token_urlsafe(24) if repository.store.path is None else kept_key(settings)
+    options = ServerOptions(Address(port=PORT if port is None else port), served or Served(), key)
     try:
-        server = TaiwaServer(
-            repository, settings, ServerOptions(port=PORT if port is None else port, token=key, **values)
-        )
+        server = TaiwaServer(repository, settings, options)
     except ConfigError:
         if port is not None:
             raise
-        server = TaiwaServer(repository, settings, ServerOptions(port=0, token=key, **values))
+        server = TaiwaServer(repository, settings, replace(options, address=Address(port=0)))
     start_log(as_json=False, requests=False)
     return server
 

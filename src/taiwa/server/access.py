@@ -73,16 +73,43 @@ class ServerLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens; `names` are those besides the loopback ones by which browsers and clients may address it, and `origins`
+    those of pages that may call it from a browser (CORS).
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 7474
+    names: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only programs on this machine reach the server."""
+        return is_loopback(self.host)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a server serves.
+
+    - `apps`: names or files of apps, the first one for requests that name a model only; () serves all.
+    - `models`: names of models, the first one for requests that name an app only; () serves the configured one.
+    - `indexes`: names of document indexes that every caller may search; () serves all to the holder of the token.
+    - `embeddings`: the model of `/v1/embeddings`: the folder of a sentence model, or a model on a server; "" for none.
+    """
+
+    apps: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
+    embeddings: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ServerOptions:
     """The options of a server.
 
-    - `apps`: names or files of the served apps, the first one for requests that name a model only; () serves all.
-    - `models`: names of the served models, the first one for requests that name an app only; () serves the configured one.
-    - `embeddings`: the model of `/v1/embeddings`: the folder of a sentence model, or a model on a server; "" for none.
-    - `indexes`: names of document indexes that every caller may search; () serves all to the holder of the token.
     - `token`: the key that API clients send; "" allows all callers.
-    - `hosts`: names besides the loopback ones by which browsers and clients may address the server.
-    - `origins`: origins of pages that may call it from a browser (CORS).
     - `approve`: what happens to calls of tools that need approval: `ask` interrupts the turn, which the page or a client resumes with
       a decision; `always` makes them, `never` refuses them.
     - `strict_fields`: refuse fields that a protocol does not define, which otherwise are passed on to a model's server that may know
@@ -90,25 +117,13 @@ class ServerOptions:
     - `otel`: the address of an OpenTelemetry collector that receives the spans of each turn; "" for none.
     """
 
-    host: str = "127.0.0.1"
-    port: int = 7474
-    apps: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    indexes: tuple[str, ...] = ()
-    embeddings: str = ""
+    address: Address = Address()
+    served: Served = Served()
     token: str = ""
-    hosts: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
-    json_log: bool = False
     approve: Literal["ask", "always", "never"] = "ask"
     otel: str = ""
     strict_fields: bool = False
     limits: ServerLimits = ServerLimits()
-
-    @property
-    def is_local(self) -> bool:
-        """Whether only programs on this machine reach the server."""
-        return is_loopback(self.host)
 
     def check(self) -> None:
         """Check that the options are compatible.
@@ -116,9 +131,9 @@ class ServerOptions:
         Raises:
             ConfigError: the server would be open to other machines without a token.
         """
-        if not self.is_local and not self.token:
+        if not self.address.is_local and not self.token:
             raise ConfigError(
-                f"without a token the server would be open to everybody who reaches {self.host}; "
+                f"without a token the server would be open to everybody who reaches {self.address.host}; "
                 "leave out --no-token, or bind to 127.0.0.1"
             )
 
@@ -358,9 +373,10 @@ class Guard:
         self._is_untyped = is_untyped
         self._enter = enter
         self._quota = quota
-        self._hosts = LOOPBACK_NAMES | {options.host, *options.hosts}
-        self._addresses = not options.is_local
-        self._origins = frozenset(options.origins)
+        address = options.address
+        self._hosts = LOOPBACK_NAMES | {address.host, *address.names}
+        self._addresses = not address.is_local
+        self._origins = frozenset(address.origins)
         self._limits = options.limits
         self._open: dict[str, set[asyncio.Task[Any]]] = {}
         """The tasks of the open requests of each caller."""

@@ -326,32 +326,33 @@ class TaiwaServer:
         models: Mapping[str, AnyModel] | None = None,
     ) -> None:
         options.check()
-        check_served(options.apps)
+        address, served = options.address, options.served
+        check_served(served.apps)
         repository.place, repository.settings = settings.store, settings
-        scope = IndexScope(served=options.indexes or None, uploads=str(uploads_folder(settings)))
+        scope = IndexScope(served=served.indexes or None, uploads=str(uploads_folder(settings)))
         repositories = Repositories(repository, scope)
         spans = LiveSpans(options.otel) if options.otel else None
         sharing = Sharing(repositories)
         sharing.begin()
         self.options = options
-        self.socket = bind(options.host, options.port)
+        self.socket = bind(address.host, address.port)
         bound = self.socket.getsockname()
         self.port = int(bound[1])
-        self._host = LOOPBACKS.get(bound[0], options.host)
+        self._host = LOOPBACKS.get(bound[0], address.host)
         self.access = Access(options.token, self.port, repositories.find, repositories.revoked)
         repository.limit_all_runs(settings.limits)
         self.state = ServerState(
             options,
             repositories,
-            ServedModels(settings, options.apps, options.models, models),
+            ServedModels(settings, served.apps, served.models, models),
             self.access,
             Runs(options.limits.runs, None if spans is None else spans.put),
             Indexing(settings),
             sharing,
             FollowedRuns(sharing),
-            embeddings=EmbeddingModel(options.embeddings, settings) if options.embeddings else None,
+            embeddings=EmbeddingModel(served.embeddings, settings) if served.embeddings else None,
         )
-        self._open_models(options.models)
+        self._open_models(served.models)
         config = uvicorn.Config(
             build(self.state),
             http=_bounded_protocol(options.limits.header_seconds), loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,

@@ -133,7 +133,8 @@ def is_owner(request: Request) -> bool:
     Anybody else could send the conversations and the keys of the owner elsewhere.
     """
     state = state_of(request)
-    is_private = state.options.is_local and state.options.token and not (state.options.hosts or state.options.origins)
+    address = state.options.address
+    is_private = address.is_local and state.options.token and not (address.names or address.origins)
     return bool(is_private) and caller_of(request) == LOCAL_CALLER and not repository_of(request).store.callers.list()
 
 
