@@ -129,9 +129,9 @@ class _Timed:
     clock: Clock
 
     def execution(self, program: Program[T], journal: Journal | None) -> Execution[T]:
-        limits, price, observers = self.limits, self.price, self.observers  # type: ignore[attr-defined]
+        limits, billing, observers = self.limits, self.billing, self.observers  # type: ignore[attr-defined]
         name = str(getattr(self.model, "name", ""))  # type: ignore[attr-defined]
-        return Execution(program, UsageLedger(limits, name, price, self.clock), journal, observers)
+        return Execution(program, UsageLedger(limits, name, billing, self.clock), journal, observers)
 
 
 class _TimedRuntime(_Timed, Runtime):

@@ -20,7 +20,7 @@ from taiwa.kernel.execution import Journal, replay
 from taiwa.kernel.messages import Notice, Passage, Request, Response, ToolResult, ToolSpec, Usage, assistant, user
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.serialization import Json
-from taiwa.kernel.usage_limits import RunUsage, UsageLimits
+from taiwa.kernel.usage_limits import Billing, RunUsage, UsageLimits
 from taiwa.models.scripted import scripted_model
 from tests.kernel.fakes import Double, Drive, Echo, ask, call
 
@@ -211,7 +211,12 @@ def test_an_error_carries_the_bill_of_its_run(drive: Drive) -> None:
         return (yield from call("whisper"))  # type: ignore[return-value]
 
     with pytest.raises(TaiwaError) as caught:
-        drive.run(program(), model=Echo(usage=Usage(3, 4)), tools=[Shout()], price=lambda _, usage: usage.output_tokens)
+        drive.run(
+            program(),
+            model=Echo(usage=Usage(3, 4)),
+            tools=[Shout()],
+            billing=Billing(lambda _, usage: usage.output_tokens),
+        )
 
     spent = caught.value.spent
     assert isinstance(spent, RunUsage)

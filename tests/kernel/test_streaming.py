@@ -24,7 +24,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.runtime import Runtime
-from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.kernel.usage_limits import Billing, UsageLimits
 from taiwa.models.scripted import scripted_model
 from tests.kernel.fakes import Clock, Double, Drive, Echo, ask, shown
 
@@ -161,7 +161,7 @@ def test_text_behind_a_cut_in_the_same_chunk_is_discarded_separately(drive: Driv
 
 def test_what_a_cut_answer_used_at_most_is_bounded_by_what_was_sent_and_received(drive: Drive) -> None:
     streamed = drive.stream(
-        watched("問い <stop> b", lambda: CutAt("<stop>")), model=Echo(), price=lambda _, u: u.output_tokens
+        watched("問い <stop> b", lambda: CutAt("<stop>")), model=Echo(), billing=Billing(lambda _, u: u.output_tokens)
     )
 
     assert isinstance(streamed[-1], RunResult)
@@ -416,7 +416,9 @@ def test_a_model_that_cannot_even_begin_is_an_error_of_its_effect(drive: Drive) 
 
 
 def test_the_usage_of_a_whole_answer_is_on_the_bill(drive: Drive) -> None:
-    streamed = drive.stream(ask("a"), model=Echo(usage=Usage(2, 3)), price=lambda _, usage: usage.input_tokens)
+    streamed = drive.stream(
+        ask("a"), model=Echo(usage=Usage(2, 3)), billing=Billing(lambda _, usage: usage.input_tokens)
+    )
 
     done = streamed[-1]
     assert isinstance(done, RunResult)

@@ -10,7 +10,7 @@ from taiwa.kernel.effects import Complete, Program, gather, perform
 from taiwa.kernel.errors import ConfigError, LimitError
 from taiwa.kernel.execution import Execution, Journal, RunResult, replay
 from taiwa.kernel.messages import Request, Response, ToolResult, Usage, assistant, user
-from taiwa.kernel.usage_limits import Price, RunUsage, UsageLedger, UsageLimits
+from taiwa.kernel.usage_limits import Billing, Price, RunUsage, UsageLedger, UsageLimits
 from taiwa.models.scripted import scripted_model
 from tests.kernel.fakes import Clock, Double, Drive, Echo, ask, call
 from tests.kernel.test_streaming import CutAt
@@ -73,7 +73,7 @@ def test_cost_is_limited_by_what_was_paid_so_far(drive: Drive) -> None:
     model = Echo(usage=Usage(1, 20))
 
     with pytest.raises(LimitError, match="limit on cost is reached: 40 of 40"):
-        drive.run(asking(9), model=model, limits=UsageLimits(cost=40_000_000_000), price=per_token)
+        drive.run(asking(9), model=model, limits=UsageLimits(cost=40_000_000_000), billing=Billing(per_token))
 
     assert len(model.asked) == 2
 
@@ -83,7 +83,7 @@ def test_a_cost_limit_without_a_price_refuses_every_call(drive: Drive, price: Pr
     model = Echo()
 
     with pytest.raises(ConfigError, match="the price of echo is unknown"):
-        drive.run(asking(1), model=model, limits=UsageLimits(cost=1), price=price)
+        drive.run(asking(1), model=model, limits=UsageLimits(cost=1), billing=Billing(price))
 
     assert model.asked == []
 
@@ -101,14 +101,14 @@ def test_an_answer_that_was_cut_counts_for_a_limit_as_what_it_used_at_most(
     model = Echo(usage=None)
 
     with nullcontext() if asked == 3 else pytest.raises(LimitError):
-        drive.run(program(), model=model, limits=limit, price=lambda _, usage: usage.output_tokens)
+        drive.run(program(), model=model, limits=limit, billing=Billing(lambda _, usage: usage.output_tokens))
 
     assert len(model.asked) == asked
 
 
 def test_usage_that_is_not_reported_is_counted_as_unknown_never_as_nothing(drive: Drive) -> None:
     with pytest.raises(LimitError) as caught:
-        drive.run(asking(3), model=Echo(usage=None), limits=UsageLimits(requests=2), price=per_token)
+        drive.run(asking(3), model=Echo(usage=None), limits=UsageLimits(requests=2), billing=Billing(per_token))
 
     spent = caught.value.spent
     assert isinstance(spent, RunUsage)
@@ -316,7 +316,9 @@ def test_a_call_that_was_stopped_in_its_middle_is_on_the_bill_as_unknown(drive: 
         raise ZeroDivisionError
 
     handlers = {Double: fail if drive.kind == "blocking" else fail_later}
-    streamed = drive.stream(program(), model=Echo(chunk=1, on_chunk=linger), handlers=handlers, price=per_token)
+    streamed = drive.stream(
+        program(), model=Echo(chunk=1, on_chunk=linger), handlers=handlers, billing=Billing(per_token)
+    )
     over.set()
 
     assert isinstance(streamed[-1], RunResult)

@@ -28,6 +28,7 @@ from taiwa.kernel.messages import (
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.usage_limits import (
     ANSWER_TOKENS,
+    Billing,
     Prices,
     RunUsage,
     SharedBudget,
@@ -107,7 +108,9 @@ def test_a_call_that_cannot_fit_is_refused_before_it_is_made(drive: Drive) -> No
     with pytest.raises(
         LimitError, match=r"on cost would be exceeded: 0 of 0\.01 is used, and the next call may need"
     ) as caught:
-        drive.run(written(text="word " * 9_000), model=model, limits=UsageLimits(cost=UNIT // 100), price=price)
+        drive.run(
+            written(text="word " * 9_000), model=model, limits=UsageLimits(cost=UNIT // 100), billing=Billing(price)
+        )
 
     assert model.asked == []
     assert caught.value.needed > 9
@@ -116,7 +119,7 @@ def test_a_call_that_cannot_fit_is_refused_before_it_is_made(drive: Drive) -> No
 def test_max_tokens_is_lowered_to_what_is_left_and_the_cut_is_told(drive: Drive) -> None:
     model, journal = Writer(), Journal()
 
-    streamed = drive.stream(written(900), journal, model=model, limits=UsageLimits(cost=UNIT), price=price)
+    streamed = drive.stream(written(900), journal, model=model, limits=UsageLimits(cost=UNIT), billing=Billing(price))
 
     (asked,) = model.asked
     expected = (UNIT - (DEAR.cost(Usage(estimate_input(asked))) or 0)) // 2_000_000
@@ -131,8 +134,8 @@ def test_max_tokens_is_lowered_to_what_is_left_and_the_cut_is_told(drive: Drive)
 def test_an_answer_without_a_maximum_gets_one_only_if_it_is_paid_for(drive: Drive) -> None:
     paid, free = Writer(), Writer()
 
-    drive.run(written(), model=paid, limits=UsageLimits(cost=10**6 * UNIT), price=price)
-    drive.run(written(), model=free, limits=UsageLimits(cost=UNIT), price=lambda _, __: 0)
+    drive.run(written(), model=paid, limits=UsageLimits(cost=10**6 * UNIT), billing=Billing(price))
+    drive.run(written(), model=free, limits=UsageLimits(cost=UNIT), billing=Billing(lambda _, __: 0))
 
     assert [each.sampling.max_tokens for each in (*paid.asked, *free.asked)] == [ANSWER_TOKENS, None]
 
@@ -145,7 +148,7 @@ def test_a_maximum_of_our_own_that_a_server_refuses_is_halved(drive: Drive) -> N
         return (yield from written()).text
 
     limits = UsageLimits(cost=10**6 * UNIT, requests=2)
-    assert drive.run(twice(), model=model, limits=limits, price=price) == "one two"
+    assert drive.run(twice(), model=model, limits=limits, billing=Billing(price)) == "one two"
     assert [each.sampling.max_tokens for each in model.asked] == [16_384, 8_192, 4_096, 4_096]
 
 
@@ -153,7 +156,7 @@ def test_a_maximum_of_the_user_that_a_server_refuses_is_an_error(drive: Drive) -
     model = Writer(most=5_000)
 
     with pytest.raises(ModelError, match="max_tokens: 6000 > 5000"):
-        drive.run(written(6_000), model=model, limits=UsageLimits(cost=10**6 * UNIT), price=price)
+        drive.run(written(6_000), model=model, limits=UsageLimits(cost=10**6 * UNIT), billing=Billing(price))
 
     assert len(model.asked) == 1
 
@@ -162,7 +165,9 @@ def test_parallel_calls_that_fit_only_one_after_the_other_wait(drive: Drive) -> 
     model = Writer(tokens=10)
     limits = UsageLimits(cost=UNIT)
 
-    answers = drive.run(gather([written(400), written(400), written(400)]), model=model, limits=limits, price=price)
+    answers = drive.run(
+        gather([written(400), written(400), written(400)]), model=model, limits=limits, billing=Billing(price)
+    )
 
     assert len(answers) == 3
     assert model.open_most == 1
@@ -178,7 +183,7 @@ def test_of_parallel_calls_only_those_are_made_that_fit(drive: Drive) -> None:
             return str(error.which)
 
     done = drive.run_result(
-        gather([modest() for _ in range(4)]), model=model, limits=UsageLimits(cost=2 * UNIT), price=price
+        gather([modest() for _ in range(4)]), model=model, limits=UsageLimits(cost=2 * UNIT), billing=Billing(price)
     )
 
     assert done.value.count("cost") == 1
@@ -189,9 +194,9 @@ def test_a_server_that_counts_more_is_told_and_counted(drive: Drive) -> None:
     model = Writer(tokens=100, reported=lambda usage: Usage(usage.input_tokens * 2, usage.output_tokens))
     limits = UsageLimits(cost=UNIT)
 
-    streamed = drive.stream(written(900), model=model, limits=limits, price=price)
+    streamed = drive.stream(written(900), model=model, limits=limits, billing=Billing(price))
     streamed += drive.stream(
-        written(), model=Writer(tokens=5_000, reported=lambda _: Usage(1, 5_000)), limits=limits, price=price
+        written(), model=Writer(tokens=5_000, reported=lambda _: Usage(1, 5_000)), limits=limits, billing=Billing(price)
     )
 
     (notice,) = (event for event in streamed if isinstance(event, Notice))
@@ -205,7 +210,7 @@ def test_an_input_that_is_written_to_a_cache_is_priced_as_that(drive: Drive) -> 
     model = Writer(reported=lambda usage: Usage(usage.input_tokens, usage.output_tokens, 0, usage.input_tokens))
 
     spent = drive.run_result(
-        written(), model=model, limits=UsageLimits(cost=UNIT), price=lambda _, usage: cached.cost(usage)
+        written(), model=model, limits=UsageLimits(cost=UNIT), billing=Billing(lambda _, usage: cached.cost(usage))
     ).spent
 
     assert 0 < cost_of(spent) <= UNIT
@@ -216,7 +221,7 @@ def test_of_several_budgets_each_reserves_what_the_smallest_leaves(drive: Drive)
     held: list[int] = []
     model = Writer(hold=lambda: held.extend((wide.used, narrow.used)))
 
-    drive.run(written(), model=model, price=price, budgets=[wide, narrow])
+    drive.run(written(), model=model, billing=Billing(price, [wide, narrow]))
 
     assert held[0] == held[1] <= UNIT
 
@@ -224,7 +229,7 @@ def test_of_several_budgets_each_reserves_what_the_smallest_leaves(drive: Drive)
 def test_a_warning_that_is_not_streamed_is_logged(drive: Drive, caplog: pytest.LogCaptureFixture) -> None:
     model = Writer(tokens=5_000, reported=lambda _: Usage(1, 5_000))
 
-    drive.run(written(), model=model, limits=UsageLimits(cost=UNIT), price=price)
+    drive.run(written(), model=model, limits=UsageLimits(cost=UNIT), billing=Billing(price))
 
     (record,) = caplog.records
     assert record.name == "taiwa.limits"
@@ -239,7 +244,7 @@ def test_a_call_without_reported_usage_counts_as_what_it_reserved(drive: Drive) 
             yield from written(100)
 
     with pytest.raises(LimitError, match="the limit on cost") as caught:
-        drive.run(endless(), model=model, limits=UsageLimits(cost=UNIT), price=price)
+        drive.run(endless(), model=model, limits=UsageLimits(cost=UNIT), billing=Billing(price))
 
     assert [each.sampling.max_tokens for each in model.asked][:3] == [100, 100, 100]
     spent = caught.value.spent
@@ -253,7 +258,7 @@ def test_each_attempt_that_may_have_been_charged_is_reserved(drive: Drive) -> No
     model = Writer(attempts=9)
 
     with pytest.raises(LimitError, match="the limit on cost"):
-        drive.run(written(100), model=model, limits=UsageLimits(cost=UNIT), price=price)
+        drive.run(written(100), model=model, limits=UsageLimits(cost=UNIT), billing=Billing(price))
 
 
 def test_one_call_may_be_limited_by_itself(drive: Drive) -> None:
@@ -263,11 +268,11 @@ def test_one_call_may_be_limited_by_itself(drive: Drive) -> None:
         yield from written(900)
         yield from written(900)
 
-    done = drive.run_result(twice(), model=model, limits=UsageLimits(call_cost=UNIT), price=price)
+    done = drive.run_result(twice(), model=model, limits=UsageLimits(call_cost=UNIT), billing=Billing(price))
 
     assert UNIT < cost_of(done.spent) <= 2 * UNIT
     with pytest.raises(LimitError, match="limit on cost of a call would be exceeded"):
-        drive.run(written(), model=model, limits=UsageLimits(call_cost=UNIT // 1000), price=price)
+        drive.run(written(), model=model, limits=UsageLimits(call_cost=UNIT // 1000), billing=Billing(price))
 
 
 def test_output_tokens_are_reserved_as_well(drive: Drive) -> None:
@@ -288,12 +293,12 @@ def test_runs_share_a_budget_and_what_failed_is_given_back(drive: Drive) -> None
         except ModelError:
             return "failed"
 
-    assert drive.run(failing(), model=Writer(most=1), price=price, budgets=[budget]) == "failed"
+    assert drive.run(failing(), model=Writer(most=1), billing=Billing(price, [budget])) == "failed"
     assert budget.used == 0
     for _ in range(2):
-        drive.run(written(200), model=Writer(), price=price, budgets=[budget])
+        drive.run(written(200), model=Writer(), billing=Billing(price, [budget]))
     with pytest.raises(LimitError, match="the limit on cost"):
-        drive.run(gather([written(200), written(200)]), model=Writer(), price=price, budgets=[budget])
+        drive.run(gather([written(200), written(200)]), model=Writer(), billing=Billing(price, [budget]))
     assert UNIT // 2 < budget.used <= UNIT
 
 
@@ -306,7 +311,7 @@ def test_a_call_that_is_cancelled_keeps_its_reservation() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        Runtime(model, handlers={Double: fail}, price=price, budgets=[budget]).run(
+        Runtime(model, handlers={Double: fail}, billing=Billing(price, [budget])).run(
             gather([written(100), perform(Double(1))])
         )
     over.set()
@@ -322,7 +327,7 @@ def test_an_overloaded_server_costs_nothing(drive: Drive) -> None:
             raise OverloadedError("down", status=503)
 
     with pytest.raises(OverloadedError):
-        drive.run(written(), model=Down(), price=price, budgets=[budget])
+        drive.run(written(), model=Down(), billing=Billing(price, [budget]))
     assert budget.used == 0
 
 
@@ -336,7 +341,7 @@ def test_a_call_that_needs_approval_lets_waiting_model_calls_end_first(drive: Dr
     program = gather([written(400), perform(Double(1)), written(400)])
 
     with pytest.raises(ApprovalRequiredError):
-        drive.run(program, journal, model=model, handlers={Double: undecided}, price=price, budgets=[budget])
+        drive.run(program, journal, model=model, handlers={Double: undecided}, billing=Billing(price, [budget]))
 
     assert (len(journal.entries), model.open_most) == (2, 1)
     assert budget.used == sum(DEAR.cost(Usage(estimate_input(each), 10)) or 0 for each in model.asked)
@@ -346,7 +351,9 @@ def test_a_model_call_that_needs_approval_reserves_nothing_while_it_waits(drive:
     budget = SharedBudget(UNIT)
 
     with pytest.raises(ApprovalRequiredError) as caught:
-        drive.run(gather([written(400), written(400)]), handlers={Complete: undecided}, price=price, budgets=[budget])
+        drive.run(
+            gather([written(400), written(400)]), handlers={Complete: undecided}, billing=Billing(price, [budget])
+        )
 
     assert (len(caught.value.calls), budget.used) == (2, 0)
 
@@ -377,7 +384,9 @@ def test_no_honest_server_exceeds_a_limit_of_cost(
     model.hold = lambda: setattr(model, "tokens", next(sizes)[0])
     program = gather([honest(most) for _, most in calls]) if together else one_by_one()
     try:
-        spent = Runtime(model, limits=UsageLimits(cost=bound), price=price, width=1).run_result(program).spent
+        spent = (
+            Runtime(model, limits=UsageLimits(cost=bound), billing=Billing(price), width=1).run_result(program).spent
+        )
     except LimitError as error:
         spent = error.spent
 

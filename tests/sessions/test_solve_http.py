@@ -12,7 +12,7 @@ from taiwa.flows.solve.loops import CONTINUE, TRANSCRIPT_CODES
 from taiwa.flows.solve.rationale import Rationale
 from taiwa.kernel.effects import Program
 from taiwa.kernel.messages import Notice, TextDelta
-from taiwa.kernel.usage_limits import UsageLimits
+from taiwa.kernel.usage_limits import Billing, UsageLimits
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.providers import resolve
 from taiwa.tools.calculator import calculator
@@ -67,7 +67,7 @@ def test_text_calls_and_results_are_streamed_as_they_happen(player: ScriptedServ
 def test_a_cost_limit_counts_a_stopped_answer(player: ScriptedServer) -> None:
     model = HttpModel(resolve(f"{player.base_url}#m"))
     runtime = taiwa.Runtime(
-        model, tools=[calculator], limits=UsageLimits(cost=10**9), price=lambda _, usage: usage.output_tokens
+        model, tools=[calculator], limits=UsageLimits(cost=10**9), billing=Billing(lambda _, usage: usage.output_tokens)
     )
 
     found = runtime.run(asked())

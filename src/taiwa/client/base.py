@@ -24,7 +24,7 @@ from taiwa.kernel.execution import Observer, RunResult
 from taiwa.kernel.messages import Passage, ShownEvent, TextDelta
 from taiwa.kernel.runtime import AnyModel, Done, Handler, Retriever, Tool
 from taiwa.kernel.serialization import Json
-from taiwa.kernel.usage_limits import Limits, Prices, RunUsage, currency_units, usage_of
+from taiwa.kernel.usage_limits import Billing, Limits, Prices, RunUsage, currency_units, usage_of
 from taiwa.models.http_api.api_keys import Secret
 from taiwa.models.providers import open_model, resolve_asked
 from taiwa.operations.documents import FindOptions, open_ask_app, open_library
@@ -212,7 +212,7 @@ class BaseClient:
             "handlers": self.handlers,
             "observers": self.observers,
             "limits": bounds,
-            "price": priced_model.price,
+            "billing": Billing(priced_model.price),
             "approve": self.approve,
         }
 

@@ -44,7 +44,7 @@ from taiwa.kernel.errors import ConfigError, InputError, LimitError, TaiwaError,
 from taiwa.kernel.messages import Usage
 from taiwa.kernel.runtime import AnyModel, Retriever, Tool
 from taiwa.kernel.serialization import Json, record, restore, value
-from taiwa.kernel.usage_limits import RunUsage, UsageLimits, check_cost, usage_of
+from taiwa.kernel.usage_limits import Billing, RunUsage, UsageLimits, check_cost, usage_of
 from taiwa.models.scripted import ScriptedModel
 from taiwa.operations.result_json import cost_of
 from taiwa.sessions.batch import is_fatal
@@ -395,7 +395,9 @@ class ModelTask:
         priced = self.priced_model
         if priced is None:
             return AsyncRuntime(retriever=retriever, limits=limits)
-        return AsyncRuntime(priced.model, tools=tools, retriever=retriever, limits=limits, price=priced.price)
+        return AsyncRuntime(
+            priced.model, tools=tools, retriever=retriever, limits=limits, billing=Billing(priced.price)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from taiwa.kernel.messages import (
     ToolSpec,
 )
 from taiwa.kernel.serialization import Json
-from taiwa.kernel.usage_limits import Budget, Limits, Price, UsageLedger, UsageLimits
+from taiwa.kernel.usage_limits import NO_BILLING, Billing, Limits, UsageLedger, UsageLimits
 
 
 class Model(Protocol):
@@ -132,9 +132,7 @@ class BaseRuntime(Generic[M]):
     """What both runtimes have: a model, tools, a retriever, handlers and limits. `handlers` take precedence.
 
     `approve` decides on calls of tools that need approval, one at a time; without it such a call ends the run with an
-    `ApprovalRequiredError`. `budgets` limit the cost of several runs together; the limit on cost includes `earlier_cost`.
-    `width` limits the programs of a gather that run at a time; `interrupts` says what a KeyboardInterrupt does to a
-    streaming answer: `keep` ends the answer with the text so far, `raise` ends the run.
+    `ApprovalRequiredError`. `width` limits the programs of a gather that run at a time.
     """
 
     model: M | None = None
@@ -144,12 +142,9 @@ class BaseRuntime(Generic[M]):
     handlers: Mapping[type[Effect[Any]], Handler] = field(default_factory=dict[type[Effect[Any]], Handler])
     observers: Iterable[Observer] = ()
     limits: UsageLimits | Limits | None = None
-    price: Price | None = None
+    billing: Billing = NO_BILLING
     approve: Approve | None = None
-    budgets: Iterable[Budget] = ()
-    earlier_cost: int = 0
     width: int = 16
-    interrupts: Interrupts = "raise"
 
     def __post_init__(self) -> None:
         self.width = max(self.width, 1)
@@ -163,14 +158,11 @@ class BaseRuntime(Generic[M]):
         }
         self._handlers = defaults | dict(self.handlers)
         self._observers = tuple(self.observers)
-        self._budgets = tuple(self.budgets)
 
     def execution(self, program: Program[T], journal: Journal | None) -> Execution[T]:
         """Start a run."""
         limits = self.limits.usage_limits if isinstance(self.limits, Limits) else self.limits
-        ledger = UsageLedger(
-            limits or UsageLimits(), self._model_name, self.price, budgets=self._budgets, earlier_cost=self.earlier_cost
-        )
+        ledger = UsageLedger(limits or UsageLimits(), self._model_name, self.billing)
         return Execution(program, ledger, journal, self._observers)
 
     @property
@@ -258,8 +250,15 @@ class BaseRuntime(Generic[M]):
         return Found(retriever.find(effect.query, effect.k))
 
 
+@dataclass(eq=False, kw_only=True)
 class Runtime(BaseRuntime[Model]):
-    """Runs programs in the calling thread; programs of a gather run in at most `width` threads."""
+    """Runs programs in the calling thread; programs of a gather run in at most `width` threads.
+
+    `interrupts` says what a KeyboardInterrupt does to a streaming answer: `keep` ends the answer with the text so far, `raise` ends
+    the run.
+    """
+
+    interrupts: Interrupts = "raise"
 
     def run(self, program: Program[T], journal: Journal | None = None) -> T:
         """Run a program to its value.

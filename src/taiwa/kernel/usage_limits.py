@@ -343,30 +343,34 @@ class Reservation:
         return self.usage if self.is_limited else max_attempt_usage(request)
 
 
-class UsageLedger:
-    """Counts the usage of one run, reserves what its calls may cost, and refuses calls beyond its limits.
+@dataclass(frozen=True, slots=True)
+class Billing:
+    """What the calls of a run cost. `budgets` are shared with other runs; the limit on cost includes `earlier_cost`, that of earlier runs."""
 
-    `budgets` are shared with other runs. `earlier_cost` is that of earlier runs which the limit on cost includes.
-    """
+    price: Price | None = None
+    budgets: Iterable[Budget] = ()
+    earlier_cost: int = 0
+
+
+NO_BILLING = Billing()
+
+
+class UsageLedger:
+    """Counts the usage of one run, reserves what its calls may cost, and refuses calls beyond its limits."""
 
     def __init__(
         self,
         limits: UsageLimits,
         model: str = "",
-        price: Price | None = None,
+        billing: Billing = NO_BILLING,
         clock: Callable[[], float] = time.monotonic,
-        *,
-        budgets: Iterable[Budget] = (),
-        earlier_cost: int = 0,
     ) -> None:
         self.limits = limits
         self._counted = RunUsage()
         self._model = model
-        self._price = price
+        self._price, self._budgets, self._earlier_cost = billing.price, tuple(billing.budgets), billing.earlier_cost
         self._clock = clock
         self._started = clock()
-        self._budgets = tuple(budgets)
-        self._earlier_cost = earlier_cost
         self._open = 0
         self._reserved_tokens = 0
         self._reserved_cost = 0

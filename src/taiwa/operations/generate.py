@@ -28,6 +28,7 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.serialization import Json, parse_json
 from taiwa.kernel.text import truncate
+from taiwa.kernel.usage_limits import Billing
 from taiwa.kernel.wording import Wording
 from taiwa.operations.files import read_file, read_json_object
 from taiwa.operations.results import ExplainResult, GenerateResult, SchemaResult
@@ -264,7 +265,7 @@ def generate(
             "the limit on cost per day counts stored calls, and generate stores none; give an amount without a period"
         )
     runtime = Runtime(
-        _with_options(priced_model.model, requests, options), price=priced_model.price, limits=replace(limits, requests=None)
+        _with_options(priced_model.model, requests, options), billing=Billing(priced_model.price), limits=replace(limits, requests=None)
     )  # fmt: skip
     for event in runtime.stream(gather(perform(Complete(request)) for request in requests)):
         if not isinstance(event, RunResult):

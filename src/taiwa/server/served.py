@@ -17,6 +17,7 @@ from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
 from taiwa.kernel.execution import Journal
 from taiwa.kernel.messages import Capability, Chunk, Request, Sampling, StreamEnd, Usage, user
 from taiwa.kernel.runtime import AnyModel, Runtime
+from taiwa.kernel.usage_limits import Billing
 from taiwa.kernel.wording import Wording
 from taiwa.models.http_api.capabilities import REMEDIES
 from taiwa.models.http_api.client import HttpModel, is_assumed
@@ -301,7 +302,7 @@ class EmbeddingModel:
                 repository.quota.admit()
             run = runs.begin("", None, None, "")
         runtime = Runtime(
-            call, price=priced.price, limits=repository.limits, budgets=repository.budgets(run, None),
+            call, limits=repository.limits, billing=Billing(priced.price, repository.budgets(run, None)),
             observers=(request_counter(repository, run, priced),),
         )  # fmt: skip
         try:

@@ -20,7 +20,7 @@ from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, Li
 from taiwa.kernel.execution import Journal, RunResult
 from taiwa.kernel.messages import Response, Usage, assistant
 from taiwa.kernel.serialization import Json, digest, items_at, record, restore, value
-from taiwa.kernel.usage_limits import RunUsage, UsageLimits, check_cost, usage_of
+from taiwa.kernel.usage_limits import Billing, RunUsage, UsageLimits, check_cost, usage_of
 from taiwa.sessions.commit_turn import (
     PricedModel,
     RuntimeOptions,
@@ -329,7 +329,7 @@ class TurnBatch:
         options: RuntimeOptions = {
             **started.runtime_options,
             "limits": limits if room is None else replace(limits, cost=room.cost),
-            "budgets": self.repository.budgets(started.run, limits),
+            "billing": Billing(self.priced_model.price, self.repository.budgets(started.run, limits)),
             "observers": (request_counter(self.repository, started.run, self.priced_model),),
         }
         runtime = AsyncRuntime(self.priced_model.model, **options)

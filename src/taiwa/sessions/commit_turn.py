@@ -40,7 +40,7 @@ from taiwa.kernel.messages import Message, TextDelta, ToolResult, Usage, result_
 from taiwa.kernel.runtime import AnyModel, Interrupts, Retriever, Tool, start_in_thread
 from taiwa.kernel.serialization import Json, item_at, items_at, record, restore, value
 from taiwa.kernel.text import truncate
-from taiwa.kernel.usage_limits import Budget, Price, Prices, RunUsage, UsageLimits, currency_units
+from taiwa.kernel.usage_limits import Billing, Price, Prices, RunUsage, UsageLimits, currency_units
 from taiwa.kernel.wording import Wording
 from taiwa.sessions.repository import Repository
 from taiwa.store import Run, check_name, conflict_message
@@ -91,10 +91,8 @@ class RuntimeOptions(TypedDict, total=False):
     retriever: Retriever
     observers: Iterable[Observer]
     limits: UsageLimits | None
-    price: Price
+    billing: Billing
     approve: Approve | None
-    budgets: Iterable[Budget]
-    earlier_cost: int
 
 
 def state_table(state: State) -> str:
@@ -571,7 +569,7 @@ def prepare_turn(
     by = AnsweredBy(model.name, str(getattr(model, "host", "")))
     documents = None if resources is None else (resources.options, resources.term_weights)
     turn = step_of(turn_input, options, tools, paused, by, documents)
-    runtime_options: RuntimeOptions = {"tools": tools, "price": priced_model.price, "approve": options.approve}
+    runtime_options: RuntimeOptions = {"tools": tools, "approve": options.approve}
     if resources is not None:
         turn = resources.reporting(turn)
         runtime_options["retriever"] = resources.retriever

@@ -31,7 +31,7 @@ from taiwa.kernel.errors import (
 from taiwa.kernel.execution import Execution, Observer, RunResult
 from taiwa.kernel.messages import Message, ShownEvent, ToolResult, assistant, result_files, user
 from taiwa.kernel.runtime import AnyModel, AsyncStream, Done, Runtime, Stream
-from taiwa.kernel.usage_limits import Prices, RunUsage, UsageLimits, currency_units, usage_of
+from taiwa.kernel.usage_limits import Billing, Prices, RunUsage, UsageLimits, currency_units, usage_of
 from taiwa.kernel.wording import Wording
 from taiwa.models.price_table import usable_table
 from taiwa.models.providers import by_full_name, find_prices
@@ -261,10 +261,8 @@ class BaseSession(Generic[V]):
         observers: tuple[Observer, ...] = (*self._observers, turn.partial)
         limits = self._limits()
         budgets = self.repository.budgets(turn.run, limits)
-        return {
-            **turn.runtime_options, "observers": observers, "limits": limits, "budgets": budgets,
-            "earlier_cost": self.spent.max_cost or 0,
-        }  # fmt: skip
+        billing = Billing(self.priced_model.price, budgets, self.spent.max_cost or 0)
+        return {**turn.runtime_options, "observers": observers, "limits": limits, "billing": billing}
 
     def _settle(self, turn: ActiveTurn, done: "RunResult[TurnValue]") -> TurnResult[V]:
         self.spent = self.spent + done.spent

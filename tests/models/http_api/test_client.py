@@ -42,7 +42,7 @@ from taiwa.kernel.messages import (
     user,
 )
 from taiwa.kernel.runtime import Runtime
-from taiwa.kernel.usage_limits import RunUsage, UsageLimits
+from taiwa.kernel.usage_limits import Billing, RunUsage, UsageLimits
 from taiwa.models.http_api import client
 from taiwa.models.http_api.client import HttpModel, RetryPolicy
 from taiwa.models.http_api.pace import Pace, PaceLimits
@@ -442,7 +442,11 @@ def test_every_attempt_that_may_have_been_charged_is_on_the_bill(model: HttpMode
     limited = replace(ASK, sampling=Sampling(max_tokens=5))
     faults.plays(status(504), status(504), speech("again"))
 
-    spent = Runtime(model, price=lambda _, usage: usage.output_tokens).run_result(perform(Complete(limited))).spent
+    spent = (
+        Runtime(model, billing=Billing(lambda _, usage: usage.output_tokens))
+        .run_result(perform(Complete(limited)))
+        .spent
+    )
 
     assert (spent.requests, spent.calls_without_usage, spent.cost) == (3, 2, None)
     assert spent.estimated.output_tokens == 10
@@ -464,7 +468,7 @@ def test_a_limit_on_the_cost_holds_between_the_attempts_of_one_call(model: HttpM
     model.retry = RetryPolicy(retry_paid=True)
     limited = replace(ASK, sampling=Sampling(max_tokens=5))
     faults.plays(status(504), speech("never asked"))
-    runtime = Runtime(model, price=lambda _, usage: usage.output_tokens, limits=UsageLimits(cost=5))
+    runtime = Runtime(model, billing=Billing(lambda _, usage: usage.output_tokens), limits=UsageLimits(cost=5))
 
     with pytest.raises(LimitError, match="limit on cost"):
         runtime.run(perform(Complete(limited)))
