@@ -10,7 +10,7 @@ import pytest
 
 from taiwa import open as open_session
 from taiwa.apps.catalog import load_app, load_text
-from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
+from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, RequestParts
 from taiwa.conversation.history import Node
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import (
@@ -581,7 +581,9 @@ def test_only_turns_that_write_some_short_rows_are_begun_on_the_loop() -> None:
     assert not little("", "Hi", Attachment.from_bytes(b"a", "a.txt"))
     assert not little("", "a" * (LONGEST_AT_ONCE + 1))
     assert not little(options=AnswerOptions(schema=JsonSchema({"type": "object"})))
-    assert not little(options=AnswerOptions(request=AnswerOptions(constraint=JsonSchema({"type": "object"}))))
+    assert not little(
+        options=AnswerOptions(request=AnswerOptions(parts=RequestParts(constraint=JsonSchema({"type": "object"}))))
+    )
 
 
 def test_a_turn_is_the_same_where_its_steps_had_to_wait(tmp_path: Path) -> None:

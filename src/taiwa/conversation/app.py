@@ -121,6 +121,33 @@ UNSET = Sampling(None)
 """A sampling that sets nothing."""
 
 
+@value
+class RequestParts:
+    """Parts of the request to the model that a client of the server sets, as in `Request`; `client_tools` are those that it runs itself."""
+
+    client_tools: tuple[ToolSpec, ...] = ()
+    tool_choice: str = "auto"
+    constraint: Constraint | None = None
+    stop: tuple[str, ...] = ()
+    top_logprobs: int = 0
+
+    @property
+    def shape_reply(self) -> bool:
+        """Whether a turn with a state delta, or with the app's own tools, cannot follow them."""
+        return bool(self.client_tools or self.constraint or self.stop or self.top_logprobs)
+
+    def updated(self, changes: "RequestParts") -> "RequestParts":
+        """Return the parts with changes on top."""
+        tools_of = changes if changes.client_tools else self
+        return RequestParts(
+            tools_of.client_tools,
+            tools_of.tool_choice,
+            changes.constraint or self.constraint,
+            changes.stop or self.stop,
+            changes.top_logprobs or self.top_logprobs,
+        )
+
+
 @value(tag="answer-options")
 class AnswerOptions:
     """Options of the answers of a conversation, in addition to its app; None or empty values change nothing.
@@ -129,7 +156,6 @@ class AnswerOptions:
     - `sampling`: its values that are not None replace those of the app, for answers and not for summaries.
     - `tools`: names of tools that the model may call, in addition to those of the app.
     - `schema`: the type of answers, which are then JSON validated by the program.
-    - `client_tools`: tools whose calls a client of the server performs itself. The next four are as in `Request`.
     - `request`: options that a client of the server sent with its last request, on top of the others; its next request
       replaces them.
     - `tool_files`: the tools that are defined in a Python file, `NAME@HASH` with the hash of that file, and types of answers,
@@ -145,11 +171,7 @@ class AnswerOptions:
     sampling: Sampling = UNSET
     tools: tuple[str, ...] = ()
     schema: JsonSchema | None = None
-    client_tools: tuple[ToolSpec, ...] = ()
-    tool_choice: str = "auto"
-    constraint: Constraint | None = None
-    stop: tuple[str, ...] = ()
-    top_logprobs: int = 0
+    parts: RequestParts = RequestParts()
     request: "AnswerOptions | None" = None
     tool_files: tuple[str, ...] = ()
     limits: UsageLimits | None = None
@@ -160,15 +182,9 @@ class AnswerOptions:
         """The effective options of the next turn: these, and on top those of the request."""
         return self if self.request is None else replace(self, request=None).updated(self.request)
 
-    @property
-    def shapes_reply(self) -> bool:
-        """Whether they contain options that a turn with a state delta, or with the app's own tools, cannot follow."""
-        return bool(self.client_tools or self.constraint or self.stop or self.top_logprobs)
-
     def updated(self, changes: "AnswerOptions") -> "AnswerOptions":
         """Return the effective options with changes on top."""
         now = self.effective
-        tools_of = changes if changes.client_tools else now
         schema = changes.schema or now.schema
         files = {each.partition("@")[0]: each for each in (*now.tool_files, *changes.tool_files)}
         limits = changes.limits or now.limits
@@ -177,11 +193,7 @@ class AnswerOptions:
             merge_sampling(now.sampling, changes.sampling),
             (*now.tools, *(tool for tool in changes.tools if tool not in now.tools)),
             schema if schema is not None and schema.schema else None,
-            tools_of.client_tools,
-            tools_of.tool_choice,
-            changes.constraint or now.constraint,
-            changes.stop or now.stop,
-            changes.top_logprobs or now.top_logprobs,
+            now.parts.updated(changes.parts),
             tool_files=tuple(files.values()),
             limits=None if limits == UsageLimits() else limits,
             filters=changes.filters or now.filters,
@@ -228,13 +240,13 @@ def _is_sound(options: AnswerOptions) -> bool:
     temperature, top_p, most = options.sampling.temperature, options.sampling.top_p, options.sampling.max_tokens
     limits = options.limits or UsageLimits()
     bounds = [getattr(limits, each.name) for each in fields(limits)]
-    schemas: list[object] = [tool.parameters for tool in options.client_tools]
-    schemas += [each.schema for each in (options.schema, options.constraint) if isinstance(each, JsonSchema)]
+    schemas: list[object] = [tool.parameters for tool in options.parts.client_tools]
+    schemas += [each.schema for each in (options.schema, options.parts.constraint) if isinstance(each, JsonSchema)]
     return (
         (temperature is None or 0 <= temperature <= 2)
         and (top_p is None or 0 <= top_p <= 1)
         and (most is None or most > 0)
-        and options.top_logprobs >= 0
+        and options.parts.top_logprobs >= 0
         and all(bound is None or bound >= 0 for bound in bounds)
         and all(isinstance(schema, dict) for schema in schemas)
     )

@@ -179,11 +179,10 @@ def turn_request(
         view = _state_view(conversation, shown) if layout != "record" else ()
         messages.append(Message("user", (*earlier, *attachments, prompt, *view)))
     constraint = reply_schema(app, layout) if constrained else None
-    given = app.answer_options
+    given = app.answer_options.parts
     return Request(
         tuple(messages), stop=given.stop, constraint=constraint or given.constraint, tools=given.client_tools,
-        tool_choice=given.tool_choice, sampling=app.answer_sampling,
-        top_logprobs=given.top_logprobs,
+        tool_choice=given.tool_choice, sampling=app.answer_sampling, top_logprobs=given.top_logprobs,
     )  # fmt: skip
 
 

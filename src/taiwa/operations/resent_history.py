@@ -103,7 +103,7 @@ def check_reply_options(app: App) -> None:
     Raises:
         InputError: they shape a reply that the app has a format for.
     """
-    if app.answer_options.shapes_reply and not is_relayed(app):
+    if app.answer_options.parts.shape_reply and not is_relayed(app):
         kind = "searches documents" if app.documents else Wording("keeps a state or has tools of its own")
         raise InputError(Wording(
             "the app {app!r} {kind}: it takes no response format, stop strings or logprobs of a request, and a request cannot require calls of its tools",
@@ -639,8 +639,9 @@ def _check_indexes(names: Json, repository: Repository) -> None:
 
 def _open_app(options: CompletionOptions, repository: Repository) -> App:
     app, given = served_app(load_unchanged(options.app), options.params, repository), options.request
-    if given.tool_choice in ("auto", "none") and not is_relayed(app):
-        given = replace(given, client_tools=())  # an answer without calls is valid; many clients offer tools always
+    # An answer without calls is valid; many clients offer tools always.
+    if given.parts.tool_choice in ("auto", "none") and not is_relayed(app):
+        given = replace(given, parts=replace(given.parts, client_tools=()))
     name, size = digest_and_size(given)
     with_request = _with_request if size <= LONGEST_OPTIONS else _with_request.__wrapped__
     return with_request(app, _RequestOptions(name, given))

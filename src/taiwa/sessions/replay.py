@@ -169,7 +169,7 @@ def _program(
     """Return the program of a turn, and the calls that were paid for while it waited for the text of the turn."""
     before = replace(before, app=repository.with_type(before.app))
     app, text, messages = before.app, node.user or "", node.messages[:-1]
-    if not messages and (node.messages or app.answer_options.shapes_reply):
+    if not messages and (node.messages or app.answer_options.parts.shape_reply):
         messages = (user(text),)
     turn_input = TurnInput(
         before,

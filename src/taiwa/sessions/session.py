@@ -704,7 +704,7 @@ def writes_little(turn_input: TurnInput) -> bool:
     base = turn_input.base
     if base.app.documents is not None or base.app.flow or base.app.tools or base.app.fields or turn_input.attachments:
         return False
-    if base.app.answer_options.schema is not None or base.app.answer_options.constraint is not None:
+    if base.app.answer_options.schema is not None or base.app.answer_options.parts.constraint is not None:
         return False
     said = len(turn_input.text) + sum(len(message.text) for message in turn_input.messages)
     return said + base.size <= LONGEST_AT_ONCE and not result_files(turn_input.messages) and not base.files

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from taiwa.conversation.app import AnswerOptions
+from taiwa.conversation.app import AnswerOptions, RequestParts
 from taiwa.json_schema import join_pointer
 from taiwa.kernel.approval import ApprovalRequest, Approve
 from taiwa.kernel.attachments import MAX_COUNT, Attachment
@@ -359,7 +359,7 @@ def _begin(
         return ThreadRun(caller, asked, session, None, shown, snapshot), None
     priced_model = state.served.open(choice)
     context = "\n".join([CONTEXT, *(to_json(entry).decode() for entry in asked.context)]) if asked.context else ""
-    given = AnswerOptions("\n\n".join(filter(None, (system, context))) or None, client_tools=asked.tools)
+    given = AnswerOptions("\n\n".join(filter(None, (system, context))) or None, parts=RequestParts(asked.tools))
     options = replace(options, messages=readable(messages, priced_model.model), request=given)
     thread = Thread(session, parent, asked.state if asked.state and not relayed else None)
     completion = begin_completion(repository, priced_model, options, state.turns, thread)

@@ -399,8 +399,9 @@ def _begin(state: ServerState, caller: str, asked: AnswerRequest, after: Place |
     choice = state.served.choose(asked.model)
     extension = asked.extension or Extension()
     repository, priced_model = state.repository(caller), state.served.open(choice)
-    prefills = asked.prefills or (asked.options.constraint is None and "prefix" in priced_model.model.capabilities)
-    given = passed_on(asked, priced_model.model, repository, strict=state.options.strict_fields)
+    constraint, model = asked.options.parts.constraint, priced_model.model
+    prefills = asked.prefills or (constraint is None and "prefix" in model.capabilities)
+    given = passed_on(asked, model, repository, strict=state.options.strict_fields)
     choices = [given] * asked.choices
     if asked.choices > 1 and (seed := given.sampling.seed) is not None:  # one seed would give one answer
         each = (replace(given.sampling, seed=seed + number) for number in range(asked.choices))

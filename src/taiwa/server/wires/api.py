@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.apps.catalog import load_app
-from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App
+from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, RequestParts
 from taiwa.flows.ask.dialogue import select_option
 from taiwa.flows.program_turn import question_of
 from taiwa.kernel.attachments import Attachment, read_attachments
@@ -176,20 +176,21 @@ def _answer_options(body: Fields) -> AnswerOptions:
             constraint = kind(text)
             answer_checker(constraint)
     return AnswerOptions(
-        given.text("system", "") or None, sampling, given.texts("tools"), schema, constraint=constraint
+        given.text("system", "") or None, sampling, given.texts("tools"), schema, RequestParts(constraint=constraint)
     )
 
 
 def _changed_options(own: AnswerOptions, given: AnswerOptions, named: Collection[str]) -> AnswerOptions:
     """Return options with those of a request that it names, also as empty."""
     sampling = replace(own.sampling, **{key: getattr(given.sampling, key) for key in SAMPLING if key in named})
+    chosen = given if {"regex", "grammar"} & {*named} else own
     return replace(
         own,
         sampling=sampling,
         system=given.system if "system" in named else own.system,
         tools=given.tools if "tools" in named else own.tools,
         schema=given.schema if "type" in named else own.schema,
-        constraint=given.constraint if {"regex", "grammar"} & {*named} else own.constraint,
+        parts=replace(own.parts, constraint=chosen.parts.constraint),
     )
 
 

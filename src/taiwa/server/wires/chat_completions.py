@@ -11,7 +11,7 @@ from typing import cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from taiwa.conversation.app import AnswerOptions
+from taiwa.conversation.app import AnswerOptions, RequestParts
 from taiwa.kernel.attachments import MAX_COUNT, Attachment
 from taiwa.kernel.messages import (
     Choice,
@@ -132,11 +132,13 @@ def read_request(body: Fields, most_messages: int, most_choices: int) -> ChatReq
     tool_choice, tools = read_tool_choice(body, read_tools(body))
     options = AnswerOptions(
         system=system or None,
-        client_tools=tools,
-        tool_choice=tool_choice,
-        constraint=read_constraint(body),
-        stop=read_stops(body, "stop"),
-        top_logprobs=0 if top_logprobs is None else max(top_logprobs, 1),
+        parts=RequestParts(
+            tools,
+            tool_choice,
+            read_constraint(body),
+            read_stops(body, "stop"),
+            0 if top_logprobs is None else max(top_logprobs, 1),
+        ),
         sampling=Sampling(
             body.number("temperature", 0, 2),
             body.number("top_p", 0, 1),

@@ -13,7 +13,7 @@ from secrets import token_hex
 from starlette.requests import Request
 from starlette.responses import Response
 
-from taiwa.conversation.app import AnswerOptions
+from taiwa.conversation.app import AnswerOptions, RequestParts
 from taiwa.kernel.attachments import Attachment, read_attachments
 from taiwa.kernel.messages import (
     Constraint,
@@ -112,7 +112,7 @@ class MessagesRequest(AnswerRequest):
     def estimate(self) -> int:
         """Estimate the tokens of the input, for a model whose server cannot count them."""
         opening = (system(self.options.system),) if self.options.system else ()
-        tools = sum(estimate_tokens(str(record(tool))) for tool in self.options.client_tools)
+        tools = sum(estimate_tokens(str(record(tool))) for tool in self.options.parts.client_tools)
         return request_tokens(ModelRequest((*opening, *self.messages))) + tools
 
 
@@ -132,10 +132,9 @@ def read_request(body: Fields, most_messages: int, *, counts: bool = False) -> M
     system_text, messages = read_history(body, read_messages, most_messages)
     options = AnswerOptions(
         system="\n\n".join(text for text in (*leading, system_text) if text) or None,
-        client_tools=tools,
-        tool_choice=_read_tool_choice(body, tools),
-        constraint=_read_format(body),
-        stop=read_stops(body, "stop_sequences"),
+        parts=RequestParts(
+            tools, _read_tool_choice(body, tools), _read_format(body), read_stops(body, "stop_sequences")
+        ),
         sampling=Sampling(body.number("temperature", 0, 1), body.number("top_p", 0, 1), most, effort=effort),
     )
     return MessagesRequest(

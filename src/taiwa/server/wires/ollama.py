@@ -10,7 +10,7 @@ from hashlib import sha256
 from starlette.requests import Request
 from starlette.responses import Response
 
-from taiwa.conversation.app import AnswerOptions
+from taiwa.conversation.app import AnswerOptions, RequestParts
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.messages import (
     Constraint,
@@ -94,7 +94,8 @@ def read_chat(body: Fields, most_messages: int) -> OllamaRequest:
     system, messages = read_history(
         body, lambda body: tuple(map(_read_message, body.objects("messages"))), most_messages
     )
-    options = replace(asked.options, system=system or None, client_tools=read_tools(body))
+    parts = replace(asked.options.parts, client_tools=read_tools(body))
+    options = replace(asked.options, system=system or None, parts=parts)
     return replace(asked, messages=messages, options=options)
 
 
@@ -130,9 +131,11 @@ def _read_shared(body: Fields) -> OllamaRequest:
         effort,
     )
     given = AnswerOptions(
-        constraint=_read_format(body),
-        stop=read_stops(options, "stop"),
-        top_logprobs=0 if top_logprobs is None else max(top_logprobs, 1),
+        parts=RequestParts(
+            constraint=_read_format(body),
+            stop=read_stops(options, "stop"),
+            top_logprobs=0 if top_logprobs is None else max(top_logprobs, 1),
+        ),
         sampling=sampling,
     )
     return OllamaRequest(

@@ -16,7 +16,7 @@ from typing import cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from taiwa.conversation.app import EXTRACT, ROUTE, SOLVE, AnswerOptions, App, settled
+from taiwa.conversation.app import EXTRACT, ROUTE, SOLVE, AnswerOptions, App, RequestParts, settled
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.messages import JsonSchema, Sampling, TextDelta, ThinkingDelta, ToolSpec
 from taiwa.kernel.runtime import AnyModel
@@ -218,8 +218,8 @@ def read_request(body: Fields, repository: Repository, most: int) -> ResponseReq
         logprobs = max(logprobs or 0, 1)
     reasoning = body.object("reasoning")
     options = AnswerOptions(
-        "\n\n".join(filter(None, (instructions, leading))) or None, client_tools=callable_tools, tool_choice=tool_choice, constraint=constraint,
-        top_logprobs=logprobs or 0,
+        "\n\n".join(filter(None, (instructions, leading))) or None,
+        parts=RequestParts(callable_tools, tool_choice, constraint, top_logprobs=logprobs or 0),
         sampling=Sampling(
             body.number("temperature", 0, 2), body.number("top_p", 0, 1), body.count("max_output_tokens", 1),
             effort="" if reasoning is None else read_effort(reasoning, "effort"),
@@ -311,12 +311,12 @@ def _begun(
     reasoning = body.object("reasoning")
     sampling = options.sampling
     written: Json = {"type": "text"}
-    if isinstance(options.constraint, JsonSchema) and form is not None:
+    if isinstance(options.parts.constraint, JsonSchema) and form is not None:
         written = {"type": form.text("type")}
         if form.text("type") == "json_schema":
-            schema: Json = dict(options.constraint.schema)
+            schema: Json = dict(options.parts.constraint.schema)
             written |= {
-                "name": options.constraint.name, "description": form.optional_text("description"), "schema": schema,
+                "name": options.parts.constraint.name, "description": form.optional_text("description"), "schema": schema,
                 "strict": form.flag("strict"),
             }  # fmt: skip
     specs = {tool.name: tool for tool in functions}
@@ -359,7 +359,7 @@ def _begun(
         "text": {"format": written},
         "tool_choice": body.data.get("tool_choice") or "auto",
         "tools": tools,
-        "top_logprobs": options.top_logprobs,
+        "top_logprobs": options.parts.top_logprobs,
         "top_p": 1.0,
         "truncation": body.choice("truncation", ("auto", "disabled"), "disabled"),
         "usage": None,
