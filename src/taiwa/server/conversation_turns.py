@@ -21,7 +21,7 @@ from taiwa.operations.resent_history import REPEATED_SECONDS, Completion
 from taiwa.server.api_types import Estimate, TurnEstimate
 from taiwa.server.http_responses import ApiError
 from taiwa.server.repeats import attempt_of
-from taiwa.server.runs import LiveRun, RunEvent, Runs, Take
+from taiwa.server.runs import EventLog, LiveRun, RunEvent, Runs, Take
 from taiwa.server.served import ServedModels
 from taiwa.server.shared_store import RemoteRun, Sharing
 from taiwa.sessions.commit_turn import CommitTarget, PricedModel, TurnInput, TurnOptions, has_moved_since
@@ -70,12 +70,20 @@ class FollowedRun:
     id: str
     caller: str
     session: str
-    runs: list[LiveRun] = field(default_factory=list[LiveRun])
-    ended: bool = False
+    log: EventLog[LiveRun] = field(default_factory=EventLog[LiveRun])
     cancelled: bool = False
     client: str = ""
     """The program and the protocol that started it; "" for the page and the server's own API."""
-    _changed: asyncio.Event | None = None
+
+    @property
+    def runs(self) -> Sequence[LiveRun]:
+        """The runs so far."""
+        return self.log.events
+
+    @property
+    def ended(self) -> bool:
+        """Whether no more runs come."""
+        return self.log.done
 
     @property
     def text(self) -> str:
@@ -84,31 +92,9 @@ class FollowedRun:
 
     async def follow(self, *, take: Take | None = None) -> AsyncIterator[RunEvent]:
         """Yield the events of all its runs, from the first one, as `LiveRun.follow`."""
-        index = 0
-        while True:
-            while index < len(self.runs):
-                async for event in self.runs[index].follow(take=take):
-                    yield event
-                index += 1
-            if self.ended:
-                return
-            self._changed = self._changed or asyncio.Event()
-            self._changed.clear()
-            await self._changed.wait()
-
-    def add(self, run: LiveRun) -> None:
-        """Append a run."""
-        self.runs.append(run)
-        self._wake()
-
-    def end(self) -> None:
-        """Accept no more runs."""
-        self.ended = True
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._changed is not None:
-            self._changed.set()
+        async for run in self.log.follow():
+            async for event in run.follow(take=take):
+                yield event
 
     async def stop(self) -> None:
         """End the run now; the turn is committed with the text so far."""
@@ -258,7 +244,8 @@ class FollowedRuns:
 
     def _begin(self, caller: str, run: LiveRun, runs: Runs, texts: Sequence[str]) -> FollowedRun:
         session = run.completions[0].session
-        followed = FollowedRun(token_urlsafe(12), caller, session.name, [run])
+        followed = FollowedRun(token_urlsafe(12), caller, session.name)
+        followed.log.add(run)
         self._runs[followed.id] = followed
         self._wake(caller)
         if texts:
@@ -270,7 +257,7 @@ class FollowedRuns:
         return followed
 
     def _end(self, followed: FollowedRun) -> None:
-        followed.end()
+        followed.log.end()
         session = followed.runs[-1].completions[0].session
         ended, most = self._ended, MOST_KEPT
         if not session.repository.remembers(session.conversation):
@@ -289,7 +276,7 @@ class FollowedRuns:
                     break
                 name = attempt_of(attempt, number)
                 turn_input = TurnInput(session.conversation, text, attempt=name)
-                followed.add(runs.start(followed.caller, [Completion(session, turn_input, name)]))
+                followed.log.add(runs.start(followed.caller, [Completion(session, turn_input, name)]))
                 await followed.runs[-1].end()
         except ApiError:
             pass  # no capacity, or the server stops: the turns so far remain

@@ -32,7 +32,7 @@ class EventLog(Generic[T]):
     def __init__(self) -> None:
         self.done = False
         """Whether no more come."""
-        self._events: list[T] = []
+        self.events: list[T] = []
         self._changed = asyncio.Event()
 
     async def follow(self) -> AsyncGenerator[T]:
@@ -40,8 +40,8 @@ class EventLog(Generic[T]):
         at = 0
         while True:
             changed = self._changed
-            while at < len(self._events):
-                yield self._events[at]
+            while at < len(self.events):
+                yield self.events[at]
                 at += 1
             if self.done:
                 return
@@ -49,7 +49,7 @@ class EventLog(Generic[T]):
 
     def add(self, event: T) -> None:
         """Add an event; call this on the event loop."""
-        self._events.append(event)
+        self.events.append(event)
         self._wake()
 
     def end(self) -> None:
