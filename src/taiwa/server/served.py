@@ -84,9 +84,8 @@ class ServedModels:
         Raises:
             ConfigError: it is unknown, or its key is missing.
         """
-        chosen = replace(self.settings, model=name, origins={**self.settings.origins, "model": "argument"})
         with self._lock:
-            open_priced_model(None, chosen, opened=self._opened)
+            open_priced_model(None, self._with_model(name), opened=self._opened)
             self.models = tuple(dict.fromkeys((*self.models, name)))
 
     def serve(self, models: Sequence[str]) -> None:
@@ -165,8 +164,6 @@ class ServedModels:
         Raises:
             ConfigError: the model is unknown, or its key is missing.
         """
-        if choice.model in self._given:
-            return open_priced_model(self._given[choice.model], self.settings)
         app = load_unchanged(choice.app)
         name, now = choice.model or self._model_of(app), monotonic()
         known = self._priced.get((app.hash, name))
@@ -179,7 +176,7 @@ class ServedModels:
     def _open(self, app: App, name: str) -> PricedModel:
         if name in self._given:
             return open_priced_model(self._given[name], self.settings)
-        chosen = replace(self.settings, model=name or None, origins={**self.settings.origins, "model": "argument"})
+        chosen = self._with_model(name)
         with self._lock:
             known = self._opened.get(name)
             if (
@@ -229,9 +226,12 @@ class ServedModels:
         """
         if name not in self.models or name in self._given:
             return self._given.get(name)
-        chosen = replace(self.settings, model=name, origins={**self.settings.origins, "model": "argument"})
         with self._lock:
-            return open_priced_model(None, chosen, opened=self._opened).model
+            return open_priced_model(None, self._with_model(name), opened=self._opened).model
+
+    def _with_model(self, name: str) -> Settings:
+        """Return the settings with this model, "" for that of the app."""
+        return replace(self.settings, model=name or None, origins={**self.settings.origins, "model": "argument"})
 
     def app_file(self, name: str) -> str:
         """Return the name or file of a served app.

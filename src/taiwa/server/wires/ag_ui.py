@@ -36,7 +36,7 @@ from taiwa.operations.resent_history import (
 from taiwa.operations.traces import trace
 from taiwa.server.conversation_turns import session_of_run
 from taiwa.server.http_responses import APPROVAL_REQUIRED, ApiError, EventStream, SendNow, error_to_json, event, invalid
-from taiwa.server.request import Fields, ServerState, caller_of, interpret, read_body, start_run, state_of
+from taiwa.server.request import Fields, ServerState, caller_of, interpret, name_of, read_body, start_run, state_of
 from taiwa.server.runs import LiveRun, RunEvent, take_pieces
 from taiwa.server.served import Choice
 from taiwa.server.wire_interface import Route, Wire
@@ -394,7 +394,7 @@ def _parent(repository: Repository, asked: RunInput) -> str:
     """Return the node of the parent run; "" if it is not a run of this thread."""
     if not asked.ids.parent:
         return ""
-    found = repository.store.served.find(_stored_id(_digest(f"{asked.ids.thread}\0{asked.ids.parent}")))
+    found = repository.store.served.find(_stored_id(RunIds(asked.ids.thread, asked.ids.parent, "").key))
     return found.node or "" if found is not None and found.kind == "run" else ""
 
 
@@ -531,8 +531,8 @@ async def _recorded(found: ServedObject) -> AsyncGenerator[bytes]:
 
 async def cancel(request: Request) -> Json:
     """Stop a run; its turn is committed with the text so far."""
-    thread, run = str(request.path_params["thread"]), str(request.path_params["run"])
-    live = state_of(request).live.get(_live_key(caller_of(request), _digest(f"{thread}\0{run}")))
+    ids = RunIds(name_of(request, "thread"), name_of(request, "run"), "")
+    live = state_of(request).live.get(_live_key(caller_of(request), ids.key))
     if live is None:
         raise ApiError(404, "the run does not exist, or has ended", code="run_not_found")
     live.cancelled = True
@@ -553,10 +553,8 @@ class EventWriter:
     def begin(self) -> Iterator[Event]:
         """Write the beginning of a run: its start, and what the client does not have yet."""
         asked = self._live.asked
-        started: Event = {
-            "type": "RUN_STARTED", "threadId": asked.ids.thread, "runId": asked.ids.run, "protocolVersion": PROTOCOL_VERSION,
-        }  # fmt: skip
-        yield started | ({"parentRunId": asked.ids.parent} if asked.ids.parent else {})
+        parent: Event = {"parentRunId": asked.ids.parent} if asked.ids.parent else {}
+        yield self._run("RUN_STARTED") | {"protocolVersion": PROTOCOL_VERSION} | parent
         if self._live.state is not None:
             yield {"type": "STATE_SNAPSHOT", "snapshot": dict(self._live.state)}
         if self._live.snapshot is not None:
@@ -578,6 +576,9 @@ class EventWriter:
             yield {"type": "TEXT_MESSAGE_START", "messageId": self._name, "role": "assistant"}
         yield {"type": "TEXT_MESSAGE_CONTENT", "messageId": self._name, "delta": piece.text}
 
+    def _run(self, kind: str) -> Event:
+        return {"type": kind, "threadId": self._live.asked.ids.thread, "runId": self._live.asked.ids.run}
+
     @property
     def _span(self) -> str:
         return f"rsn_{self._live.asked.ids.key}_{self._spans}"
@@ -588,14 +589,18 @@ class EventWriter:
             yield {"type": "REASONING_MESSAGE_END", "messageId": self._span}
             yield {"type": "REASONING_END", "messageId": self._span}
 
+    def _end_text(self) -> Iterator[Event]:
+        yield from self._end_span()
+        if self._has_text:
+            yield {"type": "TEXT_MESSAGE_END", "messageId": self._name}
+
     def end(self, last: RunEvent) -> Iterator[Event]:
         """Write what follows the text of the answer, and the end of the run."""
-        if isinstance(last.event, ApiError):
-            problem = last.event
+        if isinstance(problem := last.event, ApiError):
             if self._live.waiting[0] and self._live.asked.version:
                 yield from self._wait_for_approval(*self._live.waiting)
-                return
-            yield {"type": "RUN_ERROR", "message": problem.message, "code": problem.code or problem.type}
+            else:
+                yield {"type": "RUN_ERROR", "message": problem.message, "code": problem.code or problem.type}
             return
         result = last.event
         assert isinstance(result, TurnResult), "the last event of an answer is its turn or an error"
@@ -604,9 +609,7 @@ class EventWriter:
             yield from self.piece(ThinkingDelta(thought))
         if not self._has_text and result.text:
             yield from self.piece(TextDelta(result.text))
-        yield from self._end_span()
-        if self._has_text:
-            yield {"type": "TEXT_MESSAGE_END", "messageId": self._name}
+        yield from self._end_text()
         yield from self._performed()
         pending = yield from self._pending(result)
         if self._live.state is not None and (patch := json_patch(dict(self._live.state), dict(result.state))):
@@ -617,20 +620,15 @@ class EventWriter:
 
     def _wait_for_approval(self, name: str, calls: Sequence[ApprovalRequest]) -> Iterator[Event]:
         """Write the end of the run as an interrupt before the calls that need approval; they are streamed when they are made."""
-        yield from self._end_span()
-        if self._has_text:
-            yield {"type": "TEXT_MESSAGE_END", "messageId": self._name}
+        yield from self._end_text()
         message = "\n".join(map(str, calls))
         asked: Event = {"id": name, "reason": TOOL_CALL, "message": message, "responseSchema": APPROVED}
-        yield {
-            "type": "RUN_FINISHED", "threadId": self._live.asked.ids.thread, "runId": self._live.asked.ids.run,
-            "outcome": {"type": "interrupt", "interrupts": [asked]},
-        }  # fmt: skip
+        yield self._run("RUN_FINISHED") | {"outcome": {"type": "interrupt", "interrupts": [asked]}}
 
     def finish(self, result: TurnResult | None, pending: Sequence[str] = ()) -> Iterator[Event]:
         """Write the end of a successful run."""
         asked = self._live.asked
-        finished: Event = {"type": "RUN_FINISHED", "threadId": asked.ids.thread, "runId": asked.ids.run}
+        finished = self._run("RUN_FINISHED")
         outcome: Event = {"type": "success"}
         # Clients from before 1.0 fail on this field, also if it says that the run was cancelled.
         if pending and asked.version:
@@ -658,12 +656,10 @@ class EventWriter:
 
     def _pending(self, result: TurnResult) -> Generator[Event, None, list[str]]:
         """Write the calls that the client must execute; return their ids."""
-        names: list[str] = []
         calls = () if self._live.calls else response_of(result).message.tool_calls
         for call in calls:
-            names.append(call.id)
-            yield from self._call(names[-1], call.name, call.arguments or "{}", self._name)
-        return names
+            yield from self._call(call.id, call.name, call.arguments or "{}", self._name)
+        return [call.id for call in calls]
 
     def _call(self, name: str, tool: str, arguments: str, parent: str = "") -> Iterator[Event]:
         opened: Event = {"type": "TOOL_CALL_START", "toolCallId": name, "toolCallName": tool}

@@ -6,7 +6,7 @@ may resume from any of its events.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -452,14 +452,12 @@ def _begin(state: ServerState, repository: Repository, asked: ResponseRequest) -
         after, messages = before_last_turn(repository, after)
     priced_model = state.served.open(choice)
     given = passed_on(asked, priced_model.model, repository, strict=state.options.strict_fields)
-    options = CompletionOptions(choice.app, messages, request=given)
-    if asked.extension is not None:
-        options = replace(options, params=asked.extension.params, unknown=asked.extension.unknown)
+    extension = asked.extension or Extension()
+    params = extension.params
     if asked.search is not None:
-        asked_for = replace(given, filters=asked.search.filters)
-        params: Body = {**options.params, "in": [*asked.search.indexes]}
-        options = replace(options, app=choice.app, params=params, request=asked_for)
-    completion = begin_completion(repository, state.served.open(choice), options, state.turns, after)
+        given, params = replace(given, filters=asked.search.filters), {**params, "in": [*asked.search.indexes]}
+    options = CompletionOptions(choice.app, messages, params, given, unknown=extension.unknown)
+    completion = begin_completion(repository, priced_model, options, state.turns, after)
     if completion.turn_input is not None:
         asked.begun.update(_used(completion.turn_input.base.app, priced_model.model, given))
     _store_begun(state, repository, asked, completion.session.name)
@@ -568,31 +566,29 @@ async def stream(live: LiveResponse | RemoteResponse, after: int, send_now: Send
             written = writer.text(piece.text, refuses=piece.refuses)
         else:
             written = writer.thinking(piece.text)
-        return b"".join(event(each, str(each["type"])) for each in written if _number(each) > after)
+        return b"".join(_after(written, after))
 
-    for each in writer.begin():
-        if _number(each) > after:
-            yield event(each, str(each["type"]))
+    for each in _after(writer.begin(), after):
+        yield each
     async for run_event in live.run.follow(take=take_pieces(write, send_now)):
         if isinstance(run_event.event, (TextDelta, ThinkingDelta)) and (part := write(run_event.event)):
             yield part
     final = await live.finished()
     if final is not None:
-        for each in writer.end(final):
-            if _number(each) > after:
-                yield event(each, str(each["type"]))
+        for each in _after(writer.end(final), after):
+            yield each
     yield b"data: [DONE]\n\n"
 
 
-def _number(each: Body) -> int:
-    return cast("int", each["sequence_number"])
+def _after(events: Iterable[Body], after: int) -> Iterator[bytes]:
+    """Write the events after a given number."""
+    return (event(each, str(each["type"])) for each in events if cast("int", each["sequence_number"]) > after)
 
 
 async def _recorded(found: ServedObject, after: int) -> AsyncGenerator[bytes]:
     begun, final = cast("Body", found.body["begun"]), cast("Body", found.body["response"])
-    for each in recorded_events(begun, final, cast("list[Json]", found.body["pieces"])):
-        if _number(each) > after:
-            yield event(each, str(each["type"]))
+    for each in _after(recorded_events(begun, final, cast("list[Json]", found.body["pieces"])), after):
+        yield each
     yield b"data: [DONE]\n\n"
 
 
