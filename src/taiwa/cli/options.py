@@ -498,10 +498,6 @@ index_option = click.option(
     "--in", "indexes", metavar="FOLDER|FILE|INDEX", multiple=True,
     help="Search this index, or this folder or file, which is indexed first; may be given several times.",
 )  # fmt: skip
-server_option = click.option(
-    "--mcp-server", "servers", metavar="COMMAND", multiple=True,
-    help="Add the tools of the MCP server that COMMAND starts.",
-)  # fmt: skip
 constraint_options = add_options(
     click.option(
         "--type",

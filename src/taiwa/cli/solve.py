@@ -3,8 +3,8 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -21,7 +21,6 @@ from taiwa.cli.options import (
     preview,
     read_text,
     require_prompt,
-    server_option,
 )
 from taiwa.cli.output import (
     NOT_ANSWERED,
@@ -424,9 +423,8 @@ def tools() -> None:
 
 
 @tools.command("list")
-@server_option
-@common_options("as_json")
-def list_(common: CommonOptions, servers: tuple[str, ...]) -> None:
+@common_options("servers", "as_json")
+def list_(common: CommonOptions) -> None:
     """List the tools.
 
     \b
@@ -440,8 +438,7 @@ def list_(common: CommonOptions, servers: tuple[str, ...]) -> None:
             own += find_tools([name])
         except ConfigError as error:  # a plug-in that cannot be used; the others can
             print_notice(error.message)
-    with _mcp_tools(servers) as foreign:
-        specs = [tool.spec for tool in (*own, *foreign)]
+    specs = [tool.spec for tool in (*own, *common.served_tools())]
     rows = [(spec.name, spec.description.partition("\n")[0]) for spec in specs]
     item = [{"tool": name, "about": about} for name, about in rows]
     print_rows(item, (_("tool"), _("about")), rows, as_json=common.as_json)
@@ -449,16 +446,14 @@ def list_(common: CommonOptions, servers: tuple[str, ...]) -> None:
 
 @tools.command("show")
 @click.argument("name")
-@server_option
-@common_options("as_json")
-def show_(common: CommonOptions, name: str, servers: tuple[str, ...]) -> None:
+@common_options("servers", "as_json")
+def show_(common: CommonOptions, name: str) -> None:
     """Show the tool NAME as models see it: its description and its parameters.
 
     \b
     taiwa tools show calculator
     """
-    with _mcp_tools(servers) as foreign:
-        spec = _found(name, foreign).spec
+    spec = _found(name, common).spec
     if common.as_json:
         print_json({"tool": spec.name, "description": spec.description, "parameters": dict(spec.parameters)})
         return
@@ -478,9 +473,8 @@ def show_(common: CommonOptions, name: str, servers: tuple[str, ...]) -> None:
 @tools.command("call", context_settings={"ignore_unknown_options": True})
 @click.argument("name")
 @click.argument("input", metavar="INPUT")
-@server_option
-@common_options("as_json")
-def call_(common: CommonOptions, name: str, input: str, servers: tuple[str, ...]) -> None:  # noqa: A002  (what click shows in the help)
+@common_options("servers", "as_json")
+def call_(common: CommonOptions, name: str, input: str) -> None:  # noqa: A002  (what click shows in the help)
     """Call the tool NAME with INPUT.
 
     INPUT is the text that the tool needs, a JSON object of all its parameters, or - for standard input.
@@ -489,8 +483,8 @@ def call_(common: CommonOptions, name: str, input: str, servers: tuple[str, ...]
     taiwa tools call calculator "1,000 × 5%"
     """
     try:
-        with _mcp_tools(servers) as foreign, ToolErrorBoundary(name):
-            tool = _found(name, foreign)
+        with ToolErrorBoundary(name):
+            tool = _found(name, common)
             result = tool.call(TaggedFormat().parse_arguments(tool.spec, read_text(input)))
     except ToolError as error:
         if common.as_json:
@@ -501,21 +495,10 @@ def call_(common: CommonOptions, name: str, input: str, servers: tuple[str, ...]
     print_item({"tool": name, "text": result.text, "value": result.value}, result.as_text, as_json=common.as_json)
 
 
-@contextmanager
-def _mcp_tools(servers: tuple[str, ...]) -> "Generator[tuple[Tool, ...]]":
-    if not servers:
-        yield ()
-        return
-    from taiwa.tools.mcp_client import mcp_tools
-
-    with mcp_tools(*servers) as foreign:
-        yield foreign
-
-
-def _found(name: str, foreign: "tuple[Tool, ...]") -> "Tool":
+def _found(name: str, common: CommonOptions) -> "Tool":
     from taiwa.tools.registry import find_tools
 
-    return next((tool for tool in foreign if tool.spec.name == name), None) or find_tools([name])[0]
+    return next((tool for tool in common.served_tools() if tool.spec.name == name), None) or find_tools([name])[0]
 
 
 def _kind(part: Mapping[str, Json]) -> str:
