@@ -265,8 +265,7 @@ def find(
 
     query = require_query(query, "find takes a QUERY, or piped text")
     settings = common.settings()
-    reading = not any(map(path_kind, indexes)) and not documents.has_library(settings)
-    with documents.open_library(settings, reading=reading) as library:
+    with documents.open_library(settings, creating=any(map(path_kind, indexes))) as library:
         found = documents.find(library, settings, documents.FindOptions(query, indexes, audience, limit), reporter())
     for trouble in found.warnings:
         print_notice(trouble, "yellow")

@@ -89,23 +89,21 @@ def _place(settings: Settings) -> "Path | PostgresUrl":
     return store.with_name(f"{store.stem}-library.db") if isinstance(store, Path) else store
 
 
-def has_library(settings: Settings) -> bool:
-    """Report whether the library of a file was ever written; a server's always is."""
-    place = _place(settings)
-    return not isinstance(place, Path) or place.exists()
-
-
 @contextmanager
-def open_library(settings: Settings, *, reading: bool = False, writing: bool = False) -> Generator[Library]:
+def open_library(
+    settings: Settings, *, reading: bool = False, writing: bool = False, creating: bool = True
+) -> Generator[Library]:
     """Open the library next to the store, or on the same server.
 
-    Opening for reading writes nothing; a read-only library is opened for reading too, unless writing was requested.
+    Opening for reading writes nothing, nor does opening one that does not exist without `creating` it; a read-only library is opened
+    for reading too, unless writing was requested.
     """
     place = _place(settings)
+    reads = isinstance(place, Path) and (reading or not (creating or place.exists()))
     try:
-        library = Library.open(place, readonly=reading and isinstance(place, Path))
+        library = Library.open(place, readonly=reads)
     except StoreError:
-        if reading or writing or not isinstance(place, Path):
+        if reads or writing or not isinstance(place, Path):
             raise
         library = Library.open(place, readonly=True)
     with library:

@@ -20,7 +20,7 @@ from taiwa.kernel.errors import InputError, NotFoundError, TaiwaError, ToolError
 from taiwa.kernel.messages import TextDelta, ToolResult, ToolSpec
 from taiwa.kernel.runtime import Tool
 from taiwa.kernel.serialization import Json
-from taiwa.operations.documents import FindOptions, find, has_library, open_library
+from taiwa.operations.documents import FindOptions, find, open_library
 from taiwa.operations.resent_history import Completion
 from taiwa.operations.result_json import ask_to_json, to_json
 from taiwa.sessions.commit_turn import PricedModel, TurnInput, TurnOptions, TurnResult
@@ -381,7 +381,7 @@ def passage_reader(context: McpContext) -> ReadPassage:
     def read(name: str) -> str | None:
         scope = context.repository.scope
         principals = frozenset[str]() if scope is None else scope.principals
-        with open_library(context.settings, reading=not has_library(context.settings)) as library:
+        with open_library(context.settings, creating=False) as library:
             names = library.names() if scope is None else scope.names(library)
             found = (library.index(each).passage(name, principals) for each in names)
             return next((passage.text for passage in found if passage is not None), None)

@@ -36,7 +36,7 @@ from taiwa.kernel.messages import Message, Text, TextDelta, ToolCall, ToolResult
 from taiwa.kernel.serialization import Json, digest_and_size, record, value
 from taiwa.kernel.text import estimate_tokens, plural
 from taiwa.kernel.wording import Wording
-from taiwa.operations.documents import has_library, open_library
+from taiwa.operations.documents import open_library
 from taiwa.operations.request_preview import request_tokens
 from taiwa.sessions.commit_turn import (
     CommitTarget,
@@ -626,7 +626,7 @@ def _check_indexes(names: Json, repository: Repository) -> None:
     """Check that the indexes of a request belong to its caller; folders are refused."""
     if not names or repository.settings is None:
         return
-    with open_library(repository.settings, reading=not has_library(repository.settings)) as library:
+    with open_library(repository.settings, creating=False) as library:
         known = library.names() if repository.scope is None else repository.scope.names(library)
     from taiwa.sessions.ask_resources import BUNDLED_HANDBOOK
 

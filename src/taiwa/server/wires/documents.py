@@ -22,7 +22,6 @@ from taiwa.operations.documents import (
     document_text,
     embeddings_of,
     find,
-    has_library,
     open_library,
     split_source,
 )
@@ -144,8 +143,7 @@ def _audience(request: Request, scope: IndexScope) -> frozenset[str]:
 @contextmanager
 def documents_of(request: Request, *, writes: bool = False) -> Generator[Documents]:
     """Open the indexes of the caller."""
-    settings = settings_of(request)
-    with open_library(settings, reading=not (writes or has_library(settings))) as library:
+    with open_library(settings_of(request), creating=writes) as library:
         yield Documents(request, library)
 
 
