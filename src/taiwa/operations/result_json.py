@@ -6,7 +6,7 @@ values, has a function.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import singledispatch
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypeAlias, TypedDict, TypeVar, cast
@@ -54,15 +54,7 @@ def usage_to_json(spent: RunUsage) -> dict[str, Json] | None:
     """Return the usage of a bill as JSON; None if a call did not report its usage."""
     if spent.calls_without_usage:
         return None
-    usage = spent.usage
-    return {
-        "requests": spent.requests,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cache_read_tokens": usage.cache_read_tokens,
-        "cache_write_tokens": usage.cache_write_tokens,
-        "reasoning_tokens": usage.reasoning_tokens,
-    }
+    return {"requests": spent.requests, **asdict(spent.usage)}
 
 
 def rounded(number: float) -> float:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import sha256
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from secrets import token_hex, token_urlsafe
 from threading import Lock
 from typing import Any, Literal, TypeVar
@@ -153,12 +153,13 @@ def has_room(own: int, total: int, most: int, count: int = 1) -> bool:
 
 def is_loopback(host: str) -> bool:
     """Report whether an address is a loopback address."""
-    if host in LOOPBACK_NAMES:
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host in LOOPBACK_NAMES or ((found := _address(host)) is not None and found.is_loopback)
+
+
+def _address(name: str) -> IPv4Address | IPv6Address | None:
+    with suppress(ValueError):
+        return ip_address(name)
+    return None
 
 
 class Access:
@@ -511,7 +512,7 @@ class Guard:
         name = _host_name(hosts[0]) if len(hosts) == 1 else None
         if name is None:
             raise ApiError(400, "the Host header is missing or invalid", code="invalid_host")
-        if name not in self._hosts and not (self._addresses and _is_address(name)):
+        if name not in self._hosts and not (self._addresses and _address(name) is not None):
             raise ApiError(
                 403, f"the host {name[:80]!r} is not a name of this server; start it with --allow-host {name[:80]}",
                 "permission_error", "host_not_allowed",
@@ -573,14 +574,6 @@ def _host_name(host: str) -> str | None:
         return None
     plain = not (parts.path or parts.query or parts.fragment or parts.username or parts.password)
     return parts.hostname if valid and plain and re.fullmatch(r"[!-~]+", host) else None
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _rate_headers(quota: Quota) -> list[tuple[bytes, bytes]]:

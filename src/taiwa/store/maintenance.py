@@ -14,7 +14,7 @@ from taiwa.conversation.history import Node
 from taiwa.kernel.errors import CorruptError, InputError, NotFoundError, StoreError
 from taiwa.kernel.serialization import value
 from taiwa.kernel.wording import Wording
-from taiwa.sql import Database
+from taiwa.sql import Database, SqlRow
 from taiwa.store.nodes import COLUMNS, app_from_row, decoding, node_from_row, unpack
 from taiwa.store.refs import Refs, check_name, composed
 from taiwa.store.runs import DAY_US, MINUTE_US, MOST_TOKENS
@@ -120,20 +120,25 @@ def _nodes(db: Database) -> Iterator[FsckProblem]:
         yield from _content(f"app {hashed.hex()}", hashed, partial(app_from_row, name, body))
     parents: dict[int, int | None] = {}
     turns: dict[int, int] = {}
+    for seq, hashed, parent, base, count, above, *columns in _rows_of_nodes(db):
+        where = f"node {hashed.hex()}"
+        parents[seq], turns[seq] = parent, count
+        if columns[1] is not None:  # a missing app was reported by the check of the references
+            yield from _content(where, hashed, partial(node_from_row, above, tuple(columns)))
+        if parent is not None and (parent not in turns or parent >= seq):
+            yield FsckProblem(where, "its parent is missing or younger than it is")
+        elif count != turns.get(parent or 0, 0) + (columns[0] == "turn"):
+            yield FsckProblem(where, "its number of turns is wrong")
+        if not _leads_to(parents, parent, base):
+            yield FsckProblem(where, "the target of its undo is not an ancestor")
+
+
+def _rows_of_nodes(db: Database) -> Iterator[SqlRow]:
+    """Yield the rows of all nodes, read in portions."""
     last = -(2**62)
     while rows := db.rows(NODES, last):
         last = rows[-1][0]
-        for seq, hashed, parent, base, count, above, *columns in rows:
-            where = f"node {hashed.hex()}"
-            parents[seq], turns[seq] = parent, count
-            if columns[1] is not None:  # a missing app was reported by the check of the references
-                yield from _content(where, hashed, partial(node_from_row, above, tuple(columns)))
-            if parent is not None and (parent not in turns or parent >= seq):
-                yield FsckProblem(where, "its parent is missing or younger than it is")
-            elif count != turns.get(parent or 0, 0) + (columns[0] == "turn"):
-                yield FsckProblem(where, "its number of turns is wrong")
-            if not _leads_to(parents, parent, base):
-                yield FsckProblem(where, "the target of its undo is not an ancestor")
+        yield from rows
 
 
 def _content(where: str, hashed: bytes, read: Callable[[], AppSource | Node]) -> Iterator[FsckProblem]:
@@ -166,16 +171,13 @@ def _blobs(db: Database) -> Iterator[FsckProblem]:
     linked: dict[int, set[bytes]] = {}
     for seq, hashed in db.rows("SELECT node, hash FROM node_blob JOIN blob ON blob.seq = node_blob.blob"):
         linked.setdefault(seq, set()).add(hashed)
-    last = -(2**62)
-    while rows := db.rows(NODES, last):
-        last = rows[-1][0]
-        for seq, hashed, _, _, _, above, *columns in rows:
-            try:
-                named = {bytes.fromhex(each.sha256) for each in node_from_row(above, tuple(columns)).files}
-            except CorruptError:
-                continue  # reported already
-            if named != linked.get(seq, set()):
-                yield FsckProblem(f"node {hashed.hex()}", "its attachments are not those that the store keeps for it")
+    for seq, hashed, _, _, _, above, *columns in _rows_of_nodes(db):
+        try:
+            named = {bytes.fromhex(each.sha256) for each in node_from_row(above, tuple(columns)).files}
+        except CorruptError:
+            continue  # reported already
+        if named != linked.get(seq, set()):
+            yield FsckProblem(f"node {hashed.hex()}", "its attachments are not those that the store keeps for it")
 
 
 def _names(db: Database) -> Iterator[FsckProblem]:
