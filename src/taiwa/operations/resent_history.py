@@ -173,7 +173,7 @@ class ResentHistory:
         if found is None:
             return self._placed(self._repository.start(self._app), "", address)
         entry, known, base = found
-        session = entry.session if _is_at(self._repository, entry.session, entry.node) else ""
+        session = entry.session if self._repository.store.refs.find_tip(entry.session) == entry.node else ""
         return self._placed(base, session, address if known < len(self._turns) else entry.address, known)
 
     def place_after(self, place: Place) -> PlacedTurn:
@@ -184,7 +184,7 @@ class ResentHistory:
         """
         repository, node = self._repository, place.node
         address = _addresses(self._digests, repository.store.transcripts.address_of(node) or START)[-1]
-        session = place.session if _is_at(repository, place.session, node) else ""
+        session = place.session if repository.store.refs.find_tip(place.session) == node else ""
         base = repository.recent(node)
         _check_results(self._messages, base.turns)
         if base.count == 0 and session and base.app != self._app:  # no turn yet: any app may begin
@@ -207,8 +207,7 @@ class ResentHistory:
         """
         repository, after = self._repository, thread.after
         _check_results(self._messages, repository.checkout(after).turns if after else ())
-        at = repository.store.refs.find(thread.session)
-        tip = None if at is None else at[2]
+        tip = repository.store.refs.find_tip(thread.session)
         session = thread.session if tip else ""
         if after:
             address = repository.store.transcripts.address_of(after) or START
@@ -411,11 +410,6 @@ def _is_sent(found: Node | PastTurn | None, turn: Sequence[Message], digest: str
         return False
     messages = (past_turn("", found) if isinstance(found, Node) else found).all_messages
     return turn_digest(messages[-1:] if len(turn) == 1 else messages) == digest
-
-
-def _is_at(repository: Repository, session: str, node: str) -> bool:
-    found = repository.store.refs.find(session) if session else None
-    return found is not None and found[2] == node
 
 
 # --- the turn ---------------------------------------------------------------------------------------------------------

@@ -456,9 +456,10 @@ class ActiveTurn:
         try:
             committed = self._committed(self.session, after, turn_input.expected)
         except ConflictError:
-            if not turn_input.target.branches_from(_tip(self.repository, self.session)):  # paid turns are kept
+            refs = self.repository.store.refs
+            if not turn_input.target.branches_from(refs.find_tip(self.session)):  # paid turns are kept
                 with self.repository.store.transaction():  # two processes take different names
-                    branch = self.repository.store.refs.free_name(self.session)
+                    branch = refs.free_name(self.session)
                     self._committed(branch, after, None)
                 raise ConflictError(moved_message(self.session, branch)) from None
             self.session = branch_name(after)
@@ -511,7 +512,7 @@ def begin_turn(
         program, runtime_options, paid = prepare_turn(repository, turn_input, priced_model, options, resources)
         with store.transaction(session if turn_input.expected else ""):  # two processes take different names
             session = check_name(session or repository.new_name(base.app))
-            tip = _tip(repository, session)
+            tip = store.refs.find_tip(session)
             if tip != turn_input.expected and turn_input.target.branches_from(tip):
                 session, turn_input = (
                     branch_name(base),
@@ -698,7 +699,8 @@ def decide_waiting(interrupted: Run, decisions: Iterable[bool | None]) -> Approv
 def has_moved_since(repository: Repository, interrupted: Run) -> bool:
     """Report whether the session of an interrupted turn has moved since, so that the turn can only become a branch."""
     _, target = _recorded(interrupted)
-    return _tip(repository, interrupted.ref) != (None if target.branches else target.replaces or interrupted.base)
+    tip = repository.store.refs.find_tip(interrupted.ref)
+    return tip != (None if target.branches else target.replaces or interrupted.base)
 
 
 def _recorded(run: Run) -> tuple[dict[str, Json], CommitTarget]:
@@ -730,11 +732,6 @@ def _past_turn(recorded: Json) -> PastTurn:
     found = recorded if isinstance(recorded, dict) else {}
     files = tuple(map(read_reference, items_at(found, "attachments")))
     return PastTurn("", str(found.get("user")), str(found.get("answer")), attachments=files)
-
-
-def _tip(repository: Repository, session: str) -> str | None:
-    found = repository.store.refs.find(session)
-    return None if found is None else found[2]
 
 
 def open_resources(

@@ -214,6 +214,11 @@ class Refs:
         row = None if "\0" in name else self._db.row(FIND, composed(name), self._owner)  # PostgreSQL has no such text
         return None if row is None else (row[0], row[1], as_hash(row[2]))
 
+    def find_tip(self, name: str) -> str | None:
+        """Return the node that a name points to; None if no session has it."""
+        session = self.find(name)
+        return None if session is None else session[2]
+
     def require(self, name: str) -> tuple[int, int, str]:
         """Return the same as `find`.
 

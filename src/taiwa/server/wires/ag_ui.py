@@ -346,8 +346,7 @@ def _begin(
     if not relayed:
         messages = without_own_tools(messages)
     messages, snapshot = _with_answers(repository, session, asked, messages)
-    refs = repository.store.refs
-    tip = refs.tip(session) if refs.has(session) else None
+    tip = repository.store.refs.find_tip(session)
     if parent:
         snapshot = [*_stored_messages(repository, parent), *_behind_last_answer(asked.given)]
     if not messages or messages[-1].role not in ("user", "tool"):
@@ -430,10 +429,10 @@ def _with_answers(
 
     Answers to questions that were not asked are ignored, and so are those followed by a user message.
     """
-    refs = repository.store.refs
-    if not asked.answers or not refs.has(session) or (messages and messages[-1].role == "user"):
+    tip = repository.store.refs.find_tip(session)
+    if not asked.answers or tip is None or (messages and messages[-1].role == "user"):
         return messages, None
-    text = asked.answers.get(interrupt_id(refs.tip(session)))
+    text = asked.answers.get(interrupt_id(tip))
     if not text:
         return messages, None
     said: Json = {"id": f"msg_{asked.ids.key}_0", "role": "user", "content": text}

@@ -274,9 +274,7 @@ async def follow(request: Request) -> Response:
     last = request.headers.get("last-event-id", "")
 
     def look() -> tuple[object, str]:
-        moves = repository.store.refs.moves()
-        found = repository.store.refs.find(session)
-        return moves, "" if found is None else found[2]
+        return repository.store.refs.moves(), repository.store.refs.find_tip(session) or ""
 
     def is_left() -> bool:
         return bool(look()[1]) and unfinished_turn(repository, session) is not None
