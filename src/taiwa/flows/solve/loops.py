@@ -232,7 +232,9 @@ class TextLoop(RationaleBuilder):
         super().__init__(replace(request, stop=stop), calls, tool_format, watch)
         files = [*file_texts(request.files)]
         scanner = tool_format.scanner(calls.specs)
-        self._scanner: Scanner = _Unrepeated(scanner, files) if files else scanner
+        if files:  # what a model repeats of an attached file calls nothing
+            scanner = _Filtered(scanner, lambda seen, size: is_quoted(seen[-size:], files))
+        self._scanner = scanner
         self._prefill = prefill
         self._masks = masks and bool(tool_format.opening and calls.specs)
         self._ends_lines = ends_lines
@@ -418,16 +420,16 @@ class TextLoop(RationaleBuilder):
             self._simulated_call = None
 
 
-class _Unrepeated:
-    """A scanner that passes over calls that stand in an attached file: what a model repeats of it calls nothing."""
+class _Filtered:
+    """A scanner that passes over calls which are data, as `is_data` says of the text up to the end of a call and the size of that."""
 
-    def __init__(self, inner: Scanner, files: Sequence[str], seen: str = "") -> None:
+    def __init__(self, inner: Scanner, is_data: Callable[[str, int], bool], seen: str = "") -> None:
         self._inner = inner
-        self._files = files
+        self._is_data = is_data
         self._seen = seen
 
-    def __copy__(self) -> "_Unrepeated":
-        return _Unrepeated(copy(self._inner), self._files, self._seen)
+    def __copy__(self) -> "_Filtered":
+        return _Filtered(copy(self._inner), self._is_data, self._seen)
 
     @property
     def open(self) -> bool:
@@ -438,17 +440,17 @@ class _Unrepeated:
         """Read the next text up to the end of the first call; the caller feeds the rest again."""
         end = 0
         while (call := self._inner.feed(text[end:])) is not None:
+            self._seen += text[end : end + call.end]
             end += call.end
-            if not is_quoted((self._seen + text[:end])[-call.size :], self._files):
-                self._seen = ""
+            if not self._is_data(self._seen, call.size):
                 return replace(call, end=end)
-        self._seen = (self._seen + text)[-MAX_CALL_CHARS:]
+        self._seen += text[end:]
         return None
 
     def skip(self, text: str) -> None:
         """Move past text that the program inserted, without scanning it."""
         self._inner.skip(text)
-        self._seen = ""
+        self._seen += text
 
 
 class StopAtCall:
@@ -842,38 +844,7 @@ class _TaggedBeforeDelta(TaggedFormat):
 
     def scanner(self, names: Iterable[str]) -> Scanner:
         """Make a scanner for calls before the delta."""
-        return _BeforeDelta(super().scanner(names))
-
-
-class _BeforeDelta:
-    """A scanner that finds nothing after the start of the delta; it looks for the delta only when it finds a call."""
-
-    def __init__(self, inner: Scanner, seen: str = "") -> None:
-        self._inner = inner
-        self._seen = seen
-
-    def __copy__(self) -> "_BeforeDelta":
-        return _BeforeDelta(copy(self._inner), self._seen)
-
-    @property
-    def open(self) -> bool:
-        """Whether the text so far ends inside a call that lacks only the format's `close`."""
-        return self._inner.open
-
-    def feed(self, text: str) -> CallMatch | None:
-        """Read the next text up to the end of the first call; the caller feeds the rest again."""
-        call = self._inner.feed(text)
-        end = len(text) if call is None else call.end
-        self._seen += text[:end]
-        if call is None or find_delta(self._seen, ()) is None:
-            return call
-        self._seen += text[end:]
-        return None
-
-    def skip(self, text: str) -> None:
-        """Move past text that the program inserted, without scanning it."""
-        self._inner.skip(text)
-        self._seen += text
+        return _Filtered(super().scanner(names), lambda seen, _: find_delta(seen, ()) is not None)
 
 
 class _ReplyWatch:
