@@ -611,7 +611,7 @@ def _load(target: Target, settings: Settings) -> "LocalModel | GgufModel":
     return model
 
 
-def in_process(model: object) -> "InProcessModel[LoadedModel] | None":
+def in_process(model: object) -> "InProcessModel[LoadedModel[Any]] | None":
     """Return the model if it runs in this process. Its module, which needs numpy, is then loaded."""
     module: Any = sys.modules.get("taiwa.models.inprocess.generator")
     return model if module is not None and isinstance(model, module.InProcessModel) else None

@@ -1,14 +1,15 @@
 """A model in this process that writes one answer, letter by letter: for what needs tokens, masks and probabilities."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.kernel.messages import Capability, Request
 from taiwa.models.http_api.capabilities import Capabilities
-from taiwa.models.inprocess.generator import InProcessModel
+from taiwa.models.inprocess.chat_template import ChatTemplate, Tokenizer
+from taiwa.models.inprocess.generator import InProcessModel, LoadedModel
 from tests.models.inprocess.stub_network import StubNetwork
 
 ABLE: frozenset[Capability] = frozenset({"stop", "prefix", "json_schema", "regex", "grammar", "logprobs", "seed"})
@@ -24,22 +25,13 @@ class Letters(StubNetwork):
         return super().logits(tokens) + np.where(READABLE, 0, -50).astype(np.float32)
 
 
-@dataclass
-class StubLoaded:
+class StubLoaded(LoadedModel[Letters]):
     """The network, which prefers the answer after any prompt."""
 
-    network: Letters
-
-    def encode(self, text: str) -> tuple[int, ...]:
-        return BYTES.encode(text)
-
     def prepare(self, request: Request) -> tuple[int, ...]:
-        prompt = self.encode("\n".join(message.text for message in request.messages))
+        prompt = BYTES.encode("\n".join(message.text for message in request.messages))
         self.network.begin = len(prompt)
         return prompt
-
-    def stops(self, request: Request) -> tuple[str, ...]:
-        return ()
 
 
 class StubModel(InProcessModel[StubLoaded]):
@@ -50,4 +42,6 @@ class StubModel(InProcessModel[StubLoaded]):
         self.answer = answer
 
     def load(self) -> StubLoaded:
-        return StubLoaded(Letters(BYTES, (*BYTES.encode(self.answer), END), context=50_000))
+        network = Letters(BYTES, (*BYTES.encode(self.answer), END), context=50_000)
+        encode = cast("Tokenizer", BYTES.encode)
+        return StubLoaded(network, encode, ChatTemplate(lambda _: "", encode))

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.models.inprocess.generator import SharedModel
 from taiwa.models.providers import open_model, resolve
 from taiwa.settings import Settings, load
 from tests.models.inprocess.stub_model import StubModel
 
 
-class Counted(SharedModel):
+class Counted(StubModel):
     """Counts how often it is released."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__("yes")
         self.released = 0
 
     def _release(self) -> None:

@@ -1,5 +1,5 @@
 """Models in this process: a request becomes tokens, and the decode loop answers it; blocking and async. Sequences are kept
-for requests with the same prefix (`PrefixCache`), and a model that is opened several times is loaded once (`SharedModel`).
+for requests with the same prefix (`PrefixCache`), and a model that is opened several times is loaded once (`InProcessModel`).
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from threading import Lock
-from typing import Generic, Protocol, Self, TypeAlias, TypeVar, get_args
+from typing import Any, Generic, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from taiwa.kernel.serialization import record, to_json
 from taiwa.kernel.wording import Wording
 from taiwa.models.http_api.capabilities import Capabilities, fit_attachments
 from taiwa.models.http_api.constraint_encoding import enforcement_of
+from taiwa.models.inprocess.chat_template import ChatTemplate, Tokenizer
 from taiwa.models.inprocess.decode_loop import (
     Backend,
     DecodeJob,
@@ -61,42 +62,6 @@ MOST_TRACED = 2_000
 SILENT_SECONDS = 1.5
 """Loading and reading are reported when they take longer, and reading again after each `REPORT_SECONDS`."""
 REPORT_SECONDS = 5.0
-
-
-class SharedModel(ABC):
-    """A model that is released when its last opener closes it; the next request loads it again."""
-
-    def __init__(self) -> None:
-        self._openers = 0
-        self._openers_lock = Lock()
-
-    def share(self) -> Self:
-        """Add an opener, which must close it."""
-        with self._openers_lock:
-            self._openers += 1
-        return self
-
-    def close(self) -> None:
-        """Release the model, unless another opener still has it."""
-        with self._openers_lock:
-            self._openers = max(self._openers - 1, 0)
-            if self._openers:
-                return
-        self._release()
-
-    async def aclose(self) -> None:
-        """As `close`, in a thread."""
-        await asyncio.to_thread(self.close)
-
-    @abstractmethod
-    def _release(self) -> None:
-        """Free the resources of the model."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 # --- reuse of what the model has read ---------------------------------------------------------------------------------
@@ -276,30 +241,29 @@ def _decode(data: bytes) -> str | None:
         return None
 
 
-class LoadedModel(Protocol):
-    """A model in memory."""
+AnyNetwork = TypeVar("AnyNetwork", bound=Backend)
 
-    @property
-    def network(self) -> Backend:
-        """The network, which computes logits."""
 
-    @property
-    def encode(self) -> Encode:
-        """Divide any part of a text into tokens."""
+@dataclass(frozen=True)
+class LoadedModel(Generic[AnyNetwork]):
+    """A model in memory: the network, which computes logits, its tokenizer, and the tokens with which each text begins."""
+
+    network: AnyNetwork
+    encode: Tokenizer
+    chat_template: ChatTemplate
+    start: tuple[int, ...] = ()
 
     def prepare(self, request: Request) -> tuple[int, ...]:
-        """Format a conversation as the model was trained on: its tokens, up to the start of the answer.
+        """Return the tokens of a conversation up to the start of the answer, without its prefix.
 
         Raises:
-            InputError: this format cannot express the conversation.
-            ModelError: the model does not support the request.
+            InputError: the chat template does not support the conversation, or does not end.
         """
+        tokens = self.chat_template.tokens(request)
+        return tokens if tokens[: len(self.start)] == self.start else (*self.start, *tokens)
 
-    def stops(self, request: Request) -> tuple[str, ...]:
-        """Return the texts at which an answer ends beside those of the request."""
 
-
-AnyLoaded = TypeVar("AnyLoaded", bound=LoadedModel)
+AnyLoaded = TypeVar("AnyLoaded", bound=LoadedModel[Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,7 +427,7 @@ class TextGenerator(Generic[AnyLoaded]):
         room = min(request.sampling.max_tokens or DEFAULT_MAX_TOKENS, network.context - prefix.length)
         job = DecodeJob(
             prefix.unread, network.vocabulary, room, state, request.sampling,
-            (*request.stop, *self.loaded.stops(request)), request.top_logprobs,
+            (*request.stop, *self.loaded.chat_template.stops(request)), request.top_logprobs,
         )  # fmt: skip
         constraint = request.constraint
         return _Started(prefix, job, enforcement_of(constraint, guide.coverage) if constraint and guide else None)
@@ -528,21 +492,47 @@ def _decode_all(sequence: TokenSequence, jobs: Sequence[DecodeJob]) -> list[tupl
     return [(text, results[index]) for index, text in enumerate(texts)]
 
 
-class InProcessModel(SharedModel, Generic[AnyLoaded]):
-    """A model run by our decode loop. It is loaded at the first request; one object serves all threads and event loops.
+class InProcessModel(ABC, Generic[AnyLoaded]):
+    """A model run by our decode loop. It is loaded at the first request, and released when its last opener closes it; one object
+    serves all threads and event loops.
 
     A request with the same prefix as an earlier one reuses its cache.
     """
 
     def __init__(self, name: str, known: Capabilities) -> None:
-        super().__init__()
         self.name = name
         self._capabilities = known
         self._lock = Lock()
+        self._openers = 0
+        self._openers_lock = Lock()
         self._generator: TextGenerator[AnyLoaded] | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
+
+    def share(self) -> Self:
+        """Add an opener, which must close it."""
+        with self._openers_lock:
+            self._openers += 1
+        return self
+
+    def close(self) -> None:
+        """Release the model, unless another opener still has it."""
+        with self._openers_lock:
+            self._openers = max(self._openers - 1, 0)
+            if self._openers:
+                return
+        self._release()
+
+    async def aclose(self) -> None:
+        """As `close`, in a thread."""
+        await asyncio.to_thread(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def capabilities(self) -> frozenset[Capability]:

@@ -3,6 +3,7 @@
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from taiwa.kernel.attachments import path_kind
 from taiwa.kernel.errors import ConfigError, ModelError
@@ -16,10 +17,11 @@ from taiwa.models.inprocess.generator import (
     GB,
     CompileOptions,
     InProcessModel,
+    LoadedModel,
     TextGenerator,
     available_memory,
 )
-from taiwa.models.inprocess.gguf_backend import GgufNetwork, GgufTokenizer, open_network
+from taiwa.models.inprocess.gguf_backend import GgufNetwork, open_network
 from taiwa.models.weights.model_files import MODEL_FILES, find_model_file
 
 FORM = "use gguf:FILE.gguf, optionally with ?context=8192&threads=4&layers=0"
@@ -82,26 +84,7 @@ def check_file(file: Path) -> None:
         raise ConfigError(f"{file} is not a GGUF file; it begins with {head!r}")
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedGguf:
-    """A model in the memory of its process; see `taiwa.models.inprocess.generator.LoadedModel`."""
-
-    network: GgufNetwork
-    encode: GgufTokenizer
-    chat_template: ChatTemplate
-
-    def prepare(self, request: Request) -> tuple[int, ...]:
-        """Return the tokens of a conversation up to the start of the answer, without its prefix.
-
-        Raises:
-            InputError: the chat template does not support the conversation, or does not end.
-        """
-        start, tokens = self.encode.start_tokens(), self.chat_template.tokens(request)
-        return tokens if tokens[: len(start)] == start else (*start, *tokens)
-
-    def stops(self, request: Request) -> tuple[str, ...]:
-        """Return the texts at which an answer ends beside those of the request."""
-        return self.chat_template.stops(request)
+LoadedGguf: TypeAlias = LoadedModel[GgufNetwork]
 
 
 class GgufModel(InProcessModel[LoadedGguf]):
@@ -147,7 +130,7 @@ class GgufModel(InProcessModel[LoadedGguf]):
         render = None
         if template and spec.wire == "chat":
             render = IsolatedTemplate(template, {"bos_token": encode.name("bos"), "eos_token": encode.name("eos")})
-        return LoadedGguf(network, encode, ChatTemplate(render, encode))
+        return LoadedGguf(network, encode, ChatTemplate(render, encode), encode.start_tokens())
 
     def make_generator(self) -> TextGenerator[LoadedGguf]:
         """Load the model; texts that a kept process has read for an earlier program need not be read again."""

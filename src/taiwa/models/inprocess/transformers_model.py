@@ -14,7 +14,7 @@ from importlib import import_module
 from math import prod
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from taiwa.constraints.vocabulary import Vocabulary
 from taiwa.extras import missing_extra
 from taiwa.kernel.attachments import path_kind, read_regular
 from taiwa.kernel.errors import ConfigError, InputError, ModelError, NoValidTokenError, TaiwaError
-from taiwa.kernel.messages import Request
 from taiwa.kernel.text import clean_untrusted
 from taiwa.models.http_api.capabilities import Capabilities, capabilities
 from taiwa.models.http_api.provider_interface import parse_options
@@ -35,7 +34,7 @@ from taiwa.models.inprocess.chat_template import (
     Tokenizer,
     names_pattern,
 )
-from taiwa.models.inprocess.generator import GB, InProcessModel, available_memory
+from taiwa.models.inprocess.generator import GB, InProcessModel, LoadedModel, available_memory
 from taiwa.models.inprocess.gguf_process import processors
 from taiwa.safetensors_file import read_header
 
@@ -502,25 +501,7 @@ class NetworkSequence:
 WIDTHS = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A model in memory; see `taiwa.models.inprocess.generator.LoadedModel`."""
-
-    network: Network
-    encode: TextEncoder
-    chat_template: ChatTemplate
-
-    def prepare(self, request: Request) -> tuple[int, ...]:
-        """Return the tokens of a conversation up to the start of the answer, without its prefix.
-
-        Raises:
-            InputError: the chat template does not support the conversation.
-        """
-        return self.chat_template.tokens(request)
-
-    def stops(self, request: Request) -> tuple[str, ...]:
-        """Return the texts at which an answer ends beside those of the request."""
-        return self.chat_template.stops(request)
+Loaded: TypeAlias = LoadedModel[Network]
 
 
 def load(spec: ModelSpec) -> Loaded:
@@ -630,7 +611,7 @@ def _vocabulary(model: Any, tokenizer: Any, encode: TextEncoder, name: str) -> V
     return Vocabulary(vocabulary.tokens, vocabulary.end, vocabulary.special, encode=encode, name=name)
 
 
-class LocalModel(InProcessModel["Loaded"]):
+class LocalModel(InProcessModel[Loaded]):
     """A model in a folder or of a hub: `local:FOLDER`, `local:VENDOR/NAME`.
 
     Raises:
@@ -641,7 +622,7 @@ class LocalModel(InProcessModel["Loaded"]):
         self.spec = spec or parse_spec(name.removeprefix("local:"))
         super().__init__(name, known or capabilities("local", self.spec.where))
 
-    def load(self) -> "Loaded":
+    def load(self) -> Loaded:
         """Load the folder with torch and transformers.
 
         Raises:
