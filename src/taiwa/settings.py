@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from errno import EPERM
+from functools import partial
 from pathlib import Path
 from stat import S_IWGRP, S_IWOTH
 from types import MappingProxyType
@@ -187,22 +188,15 @@ def _seconds(text: str) -> float:
     return number
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text[:9]) <= MOST_ATTEMPTS:
-        raise ValueError(f"must be a whole number from 1 to {MOST_ATTEMPTS}")
+def _whole(text: str, least: int, most: int, what: str) -> int:
+    if not text.isdecimal() or not least <= int(text[:13]) <= most:
+        raise ValueError(f"must be a whole number{what}")
     return int(text)
 
 
-def _limit(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text[:13]) <= LARGEST:
-        raise ValueError("must be a whole number, one or more")
-    return int(text)
-
-
-def _whole_seconds(text: str) -> int:
-    if not text.isdecimal() or int(text[:9]) > LONGEST_KEPT:
-        raise ValueError(f"must be a whole number of seconds from 0 to {LONGEST_KEPT}")
-    return int(text)
+_count = partial(_whole, least=1, most=MOST_ATTEMPTS, what=f" from 1 to {MOST_ATTEMPTS}")
+_limit = partial(_whole, least=1, most=LARGEST, what=", one or more")
+_kept = partial(_whole, least=0, most=LONGEST_KEPT, what=f" of seconds from 0 to {LONGEST_KEPT}")
 
 
 def _flag(text: str) -> bool:
@@ -258,9 +252,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "model_mirror": Setting(
             "a folder or an address with model files, which taiwa models pull tries first", _mirror
         ),
-        "keep_loaded": Setting(
-            "the seconds for which a GGUF model stays loaded after a command; 0 for none", _whole_seconds
-        ),
+        "keep_loaded": Setting("the seconds for which a GGUF model stays loaded after a command; 0 for none", _kept),
         "base_urls": Setting("the address of a provider, by provider", _url, NAMED),
         "aliases": Setting("the model of an alias, by alias", _text, NAMED),
         "capabilities": Setting(

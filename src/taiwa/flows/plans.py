@@ -15,7 +15,7 @@ from taiwa.kernel.effects import CallTool, Effect, Program, gather, perform
 from taiwa.kernel.errors import InputError, LimitError, OutputValidationError, TaiwaError, ToolError
 from taiwa.kernel.messages import ToolResult, ToolSpec
 from taiwa.kernel.runtime import Tool
-from taiwa.kernel.serialization import Json, canonical, value
+from taiwa.kernel.serialization import Json, canonical, objects_in, value
 from taiwa.kernel.text import truncate
 from taiwa.structured import OutputType, ParseOptions, ParseResult
 from taiwa.structured.ir import (
@@ -342,18 +342,7 @@ def check_plan(api: Signatures, data: Json) -> Plan:
 
 def references(argument: Json) -> Iterator[int]:
     """Return the numbers of the calls that an argument refers to."""
-    return (at for each in _objects(argument) if isinstance(at := each.get(REFERENCE), int))
-
-
-def _objects(data: Json) -> Iterator[dict[str, Json]]:
-    todo = [data]
-    while todo:
-        here = todo.pop()
-        if isinstance(here, dict):
-            yield here
-            todo += here.values()
-        elif isinstance(here, list):
-            todo += here
+    return (at for each in objects_in(argument) if isinstance(at := each.get(REFERENCE), int))
 
 
 def _is_reference(data: Json) -> TypeGuard[dict[str, Json]]:
@@ -371,7 +360,7 @@ def _references(data: Json, place: Path = ()) -> Iterator[tuple[Path, dict[str, 
 
 def _is_open(data: Json) -> bool:
     """Return whether the data contains a reference or a call, or something similar."""
-    return any(REFERENCE in each or FUNCTION in each for each in _objects(data))
+    return any(REFERENCE in each or FUNCTION in each for each in objects_in(data))
 
 
 @dataclass(slots=True)

@@ -620,6 +620,18 @@ def canonical_record(item: Any) -> str:  # noqa: ANN401  (a cast is a call, and 
     return text
 
 
+def objects_in(data: Json) -> Iterator[dict[str, Json]]:
+    """Yield the objects in JSON data, itself included, in no order; without recursion, since data may be deep."""
+    todo = [data]
+    while todo:
+        here = todo.pop()
+        if isinstance(here, dict):
+            yield here
+            todo += here.values()
+        elif isinstance(here, list):
+            todo += here
+
+
 def item_at(data: Json, *path: str) -> Json:
     """Return the value at a path of keys, or None."""
     for key in path:

@@ -34,7 +34,7 @@ from typing_extensions import TypedDict
 
 from taiwa.kernel.errors import InputError, TaiwaError
 from taiwa.kernel.errors import describe as describe_object
-from taiwa.kernel.serialization import Digits, Json, is_number, read_fraction
+from taiwa.kernel.serialization import Digits, Json, is_number, objects_in, read_fraction
 from taiwa.kernel.text import SURROGATE, truncate
 from taiwa.kernel.wording import Wording
 from taiwa.structured import ir
@@ -135,23 +135,17 @@ def _of_class(written: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, A
     return written
 
 
-def _require_tags(part: Json, schema: Mapping[str, Json]) -> None:
+def _require_tags(schema: dict[str, Json]) -> None:
     """Require the discriminators of unions, which pydantic does not read from their defaults."""
-    if isinstance(part, list):
-        for each in part:
-            _require_tags(each, schema)
-    if not isinstance(part, dict):
-        return
-    tag, options = part.get("discriminator"), part.get("oneOf")
-    for option in options if isinstance(options, list) and isinstance(tag, dict) and "propertyName" in tag else ():
-        target = cast("dict[str, Any]", option)
-        if "$ref" in target:
-            target = cast("dict[str, Any]", schema["$defs"])[target["$ref"].rpartition("/")[2]]
-        name, required = cast("dict[str, Any]", tag)["propertyName"], target.get("required", [])
-        if name in target.get("properties", {}) and name not in required:
-            target["required"] = [name, *required]
-    for inner in list(part.values()):
-        _require_tags(inner, schema)
+    for part in objects_in(schema):
+        tag, options = part.get("discriminator"), part.get("oneOf")
+        for option in options if isinstance(options, list) and isinstance(tag, dict) and "propertyName" in tag else ():
+            target = cast("dict[str, Any]", option)
+            if "$ref" in target:
+                target = cast("dict[str, Any]", schema["$defs"])[target["$ref"].rpartition("/")[2]]
+            name, required = cast("dict[str, Any]", tag)["propertyName"], target.get("required", [])
+            if name in target.get("properties", {}) and name not in required:
+                target["required"] = [name, *required]
 
 
 def add_comments(schema: dict[str, Any], annotation: object) -> None:
@@ -176,12 +170,8 @@ def add_comments(schema: dict[str, Any], annotation: object) -> None:
 
 def _is_closed(schema: Json) -> bool:
     """Return whether no class of a schema accepts keys that it does not name."""
-    if isinstance(schema, list):
-        return all(map(_is_closed, schema))
-    if not isinstance(schema, dict):
-        return True
-    is_class = isinstance(schema.get("properties"), dict)
-    return not (is_class and schema.get("additionalProperties") is not False) and all(map(_is_closed, schema.values()))
+    classes = (part for part in objects_in(schema) if isinstance(part.get("properties"), dict))
+    return all(part.get("additionalProperties") is False for part in classes)
 
 
 def _refuse_calls(part: object) -> None:
@@ -300,7 +290,7 @@ class PydanticValidator(Generic[T]):
 
                 self.schema = name_keys(self.schema, numbers_as_text=True)
             if "discriminator" in str(self.schema):
-                _require_tags(self.schema, self.schema)
+                _require_tags(self.schema)
             add_comments(self.schema, annotation)
             self.checks_keys = _is_closed(self.schema)
             self._has_decimals = "'type': 'decimal'" in str(self.adapter.core_schema)
