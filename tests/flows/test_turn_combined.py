@@ -8,7 +8,7 @@ import pytest
 
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.app import App
-from taiwa.conversation.history import Conversation, add_turn, begin
+from taiwa.conversation.history import Conversation, add_turn, begin, summarize_window
 from taiwa.conversation.state_record import record_request
 from taiwa.flows.ask.ask_result import AskTurnOptions
 from taiwa.flows.ask.types import ClarifyOptions
@@ -176,18 +176,32 @@ def test_exchanges_show_how_a_reply_in_words_uses_documents(front: str) -> None:
 
     Runtime(model, retriever=SHELF).run(say("How many days of leave are there?", documents=NEVER)(before))
 
-    asked = [message.text for message in model.requests[-1].messages]
+    asked = [message.ordered_text for message in model.requests[-1].messages]
     shown, earlier, last = asked[1:-3], asked[-3:-1], asked[-1]
     assert len(shown) == 2 * SHOWN[front]
     with_passages = earlier[0] if shown else last
     assert re.match("From the documents:.*20 days of leave.*Message of the user: ", with_passages, re.DOTALL)
-    assert earlier[0].endswith("I have 3.")
+    assert earlier[0].endswith("Message of the user: I have 3." if shown else "I have 3.")
     assert "20 days of leave" not in (last if shown else earlier[0])
     for each in shown[::2]:
         assert re.match("From the documents:.*Message of the user: ", each, re.DOTALL)
         assert ("[Notes: {" in each) is ("record" in front)
     if "record" in front:
         assert last.startswith('[Notes: {"days":3}]\n\nMessage of the user: ')
+
+
+def test_a_summary_stands_before_the_passages_and_not_behind_their_mark() -> None:
+    model = scripted_model("[]", "20.")
+    before = add_turn(
+        begin(app("state: { days: int }\nreply: record\ndocuments: {}\n")), "I have 3.", "Noted.", {"days": 3}
+    )
+    cut = summarize_window(before, [before.tip], "They said hello.")
+
+    Runtime(model, retriever=SHELF).run(say("How many days of leave are there?", documents=NEVER)(cut))
+
+    asked = model.requests[-1].messages[-3].ordered_text
+    assert re.match('<earlier>\n"They said hello."\n</earlier>\n\nFrom the documents:', asked)
+    assert asked.endswith("\n\nMessage of the user: I have 3.")
 
 
 def test_the_first_message_of_a_conversation_has_the_passages_before_it() -> None:

@@ -146,16 +146,20 @@ def turn_request(
         messages += _shown(material.exchanges, noted=bool(app.model_fields))
     earlier: tuple[Part, ...] = (Text(_block(EARLIER, conversation.summary)),) if conversation.summary else ()
     count = len(conversation.turns) if material is None or material.turns is None else material.turns
-    last = len(messages)
-    for past in conversation.turns[max(len(conversation.turns) - count, 0) :]:
-        last = len(messages)
-        if earlier or layout == "environment":
+    turns = conversation.turns[max(len(conversation.turns) - count, 0) :]
+    excerpts, before = "", "" if material is None or inputs else material.before
+    if material is not None and before and in_words and turns:
+        # Right before the message they draw replies that copy them (decision 0132).
+        excerpts, before = f"{before}\n\n{material.mark}", ""
+    for past in turns:
+        leading = excerpts if past is turns[-1] else ""
+        if earlier or leading or layout == "environment":
             delta: dict[str, Json] = past.delta if isinstance(past.delta, dict) else {}
             if (
                 layout == "environment" and not past.messages
             ):  # a turn whose environment could not be read left the one before
                 delta = whole = whole | delta
-            messages += _past_messages(app, past, delta, layout, earlier)
+            messages += _past_messages(app, past, delta, layout, earlier, leading)
         else:
             messages += _kept_messages(app, past, layout)
         earlier = ()
@@ -164,11 +168,6 @@ def turn_request(
         messages += (Message("user", earlier), *inputs) if earlier else inputs
     else:
         prompt = Text(text) if material is None else Text(material.text, transient=True)
-        before = "" if material is None else material.before
-        if material is not None and before and in_words and last < len(messages) and messages[last].role == "user":
-            # Right before the message they draw replies that copy them (decision 0132).
-            messages[last] = _behind(f"{before}\n\n{material.mark}", messages[last])
-            before = ""
         if app.is_template:
             prompt = Text(fill_placeholders(app.body, {**app.values, PROMPT: text}).strip(), transient=True)
         shown = state if state is not None else conversation.state
@@ -184,10 +183,6 @@ def turn_request(
         tuple(messages), stop=given.stop, constraint=constraint or given.constraint, tools=given.client_tools,
         tool_choice=given.tool_choice, sampling=app.answer_sampling, top_logprobs=given.top_logprobs,
     )  # fmt: skip
-
-
-def _behind(before: str, message: Message) -> Message:
-    return Message("user", (Text(before, transient=True), *message.parts))
 
 
 def _noted(before: str, notes: str, text: str) -> str:
@@ -207,13 +202,15 @@ def _shown(exchanges: tuple[Exchange, ...], *, noted: bool) -> tuple[Message, ..
 
 
 def _past_messages(
-    app: App, past: PastTurn, delta: State, layout: ReplyLayout, earlier: tuple[Part, ...] = ()
+    app: App, past: PastTurn, delta: State, layout: ReplyLayout, earlier: tuple[Part, ...] = (), excerpts: str = ""
 ) -> tuple[Message, ...]:
-    """Return the messages of an earlier turn, after a summary of those before it."""
+    """Return the messages of an earlier turn, after a summary of those before it, with excerpts of documents before its text."""
     if past.messages:
-        return (Message("user", earlier), *past.all_messages) if earlier else past.all_messages
+        before = (*earlier, Text(excerpts, transient=True)) if excerpts else earlier
+        return (Message("user", before), *past.all_messages) if before else past.all_messages
     reply = Text(format_reply(app, past.said, delta, layout))
-    asked = Message("user", (*earlier, *past.attachments, Text(past.user)))
+    text = Text(excerpts + past.user, transient=bool(excerpts))  # one part: a request has transient ones last
+    asked = Message("user", (*earlier, *past.attachments, text))
     return asked, Message("assistant", (*past.thinking, reply))
 
 
