@@ -5,12 +5,15 @@ import json
 import pytest
 
 from taiwa.apps.catalog import load_text
+from taiwa.conversation.app import ReplyLayout
 from taiwa.conversation.history import add_turn, begin
 from taiwa.conversation.state import StateField
+from taiwa.conversation.turn_prompt import format_reply
 from taiwa.flows.turn import say
 from taiwa.kernel.messages import Capability, JsonSchema, Response, assistant
+from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
-from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, reloaded
+from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, reloaded, talked
 from tests.flows.driving import Drive
 
 LOCAL = ALL_CAPABILITIES | frozenset[Capability](("local",))
@@ -126,3 +129,17 @@ def test_a_field_that_every_turn_writes_and_an_app_without_fields_need_no_such_r
         model = scripted_model(answer, capabilities=LOCAL)
         assert drive(lambda of=of: say("Hello?")(begin(of)), model).value[0].text == "Hi."
         assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize("layout", ["record", "json", "text+delta"])
+def test_null_removes_an_entry_of_a_table_whose_values_are_never_null(drive: Drive, layout: ReplyLayout) -> None:
+    of = app(StateField("stock", "dict[str, int]", reduce="table"), reply=layout)
+    gone: Json = {"stock": {"eggs": None, "rice": 2}}
+    changes = [json.dumps([{"field": "stock", "value": {"eggs": None, "rice": 2}}]), "Noted."]
+    replies = changes if layout == "record" else [format_reply(of, "Noted.", gone)]
+    model = scripted_model(*replies, capabilities=LOCAL)
+
+    said, after = drive(lambda: say("No eggs.")(talked(of, ("6 eggs", "OK", {"stock": {"eggs": 6}}))), model).value
+
+    assert (after.state, said.warnings) == ({"stock": {"rice": 2}}, ())
+    assert "null removes an entry" in model.requests[0].messages[0].text

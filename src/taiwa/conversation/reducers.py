@@ -155,7 +155,7 @@ BUILT_IN: dict[str, Reducer] = {
         Reducer("set", _set, combine=_set, about="the new value replaces the old"),
         Reducer("append", _append, "items", [], ("list",), _append, "the items are added at the end"),
         Reducer("union", _union, "items", [], ("list",), _union, "items not there yet are added"),
-        Reducer("table", _merge, "table", {}, ("dict",), _overlay, "entries are set; null, if typed so, removes one"),
+        Reducer("table", _merge, "table", {}, ("dict",), _overlay, "entries are set; null removes one"),
         # Not combinable: a sum of fractions is rounded at each commit, so adding two deltas first may change the last digit.
         Reducer("sum", _add, empty=0, types=NUMBERS, about="the numbers are added up", needs_before=True),
         Reducer("count", _count, "words", {}, ("dict",), _append, "how often each word was given", True),

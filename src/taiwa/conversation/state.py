@@ -235,7 +235,14 @@ class StateField:
     @property
     def delta_notation(self) -> str:
         """The type of what the model writes."""
-        return "list[str]" if self.reducer.delta_kind == "words" else self.type
+        kind = self.reducer.delta_kind
+        return "list[str]" if kind == "words" else _with_null_entries(self.type) if kind == "table" else self.type
+
+    @property
+    def delta_description(self) -> str:
+        """The description of what the model writes, which says what a null means that the type of the app does not have."""
+        is_added = self.delta_notation != self.type and self.reducer.delta_kind == "table"
+        return "; ".join(filter(None, (self.description, "null removes an entry" if is_added else "")))
 
     @property
     def full_delta_notation(self) -> str:
@@ -316,6 +323,18 @@ def _takes_null(notation: str) -> bool:
     return fits(parse_notation(notation), None)
 
 
+@lru_cache(maxsize=256)
+def _with_null_entries(notation: str) -> str:
+    """Return the type of a table whose entries can be null."""
+    from taiwa.structured.type_notation import fits, parse_notation, render_notation
+
+    match get_args(parse_notation(notation)):
+        case (key, entry) if not fits(entry, None):
+            return render_notation(dict[key, entry | None])  # type: ignore[valid-type]
+        case _:
+            return notation
+
+
 def value_output_type(field: StateField) -> "OutputType[dict[str, Json]]":
     """Build the type `{name: value}` of one field's value."""
     return _output_type("State", ((field.name, field.value_notation, ""),), frozenset([field.name]))
@@ -324,7 +343,7 @@ def value_output_type(field: StateField) -> "OutputType[dict[str, Json]]":
 def delta_output_type(fields: Iterable[StateField]) -> "OutputType[dict[str, Json]]":
     """Build the type of a state delta: only required fields must be there, and there are no others."""
     written = [field for field in fields if not field.computed]
-    kinds = tuple((field.name, field.delta_notation, field.description) for field in written)
+    kinds = tuple((field.name, field.delta_notation, field.delta_description) for field in written)
     return _output_type("Delta", kinds, frozenset(field.name for field in written if field.required))
 
 
@@ -333,7 +352,7 @@ def full_delta_output_type(fields: Iterable[StateField]) -> "OutputType[dict[str
 
     Small models leave out the keys that they may leave out; a key that must be there makes them decide.
     """
-    kinds = tuple((each.name, each.full_delta_notation, each.description) for each in fields if not each.computed)
+    kinds = tuple((each.name, each.full_delta_notation, each.delta_description) for each in fields if not each.computed)
     return _output_type("Delta", kinds, frozenset(name for name, *_ in kinds))
 
 

@@ -208,7 +208,9 @@ def _prompts(app: App, source: FieldSource, *texts: str) -> RecordPrompts:
 def _opening(app: App, source: FieldSource, prompts: RecordPrompts) -> tuple[Message, ...]:
     """Return the instructions, and exchanges that show when a change is written and when none is."""
     fields = fields_from(app, source)
-    lines = "\n".join(f"- {field.name} ({field.delta_notation}): {field.description}".rstrip(": ") for field in fields)
+    lines = "\n".join(
+        f"- {field.name} ({field.delta_notation}): {field.delta_description}".rstrip(": ") for field in fields
+    )
     by_user = source == "user"
     messages = [system((prompts.of_user if by_user else prompts.of_reply).format(fields=lines))]
     shown = _examples(app, fields)
