@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -107,6 +108,53 @@ def test_a_delta_that_cannot_be_used_is_asked_for_alone_and_the_answer_is_kept(d
     assert "mood" in asked
     assert second.messages[-2] == assistant(reply(mode, "Hi!", mood=3))
     assert isinstance(second.constraint, JsonSchema)
+
+
+WRONG = {"mood": 3, "topics": ["tea", 5, "milk"], "dictionary": {"a": "x", "b": 2}}
+
+
+@pytest.mark.parametrize("again", ["I cannot.", json.dumps(WRONG)])
+@pytest.mark.parametrize("mode", MODES)
+def test_what_fits_of_a_delta_is_recorded_and_a_warning_names_the_rest(
+    drive: Drive, mode: ReplyMode, again: str
+) -> None:
+    before = talked(app(*FIELDS, reply=mode), ("a", "b", {"topics": [], "dictionary": {"b": "y"}, "mood": "fine"}))
+
+    driven, model = turn(drive, before, reply(mode, "Hi!", **WRONG), again)
+
+    said, after = driven.value
+    kept = {} if mode == "environment" else {"b": "y"}
+    assert after.state == {"topics": ["tea", "milk"], "dictionary": {**kept, "a": "x"}, "mood": "fine", "turns": 2}
+    (warning,) = said.warnings
+    assert warning.startswith("not recorded: ")
+    assert all(f"$.{place} = " in warning for place in ("mood", "topics[1]", "dictionary.b"))
+    assert (said.text, said.state_read, len(model.requests)) == ("Hi!", False, 2)
+    assert driven.notes == (Notice(warning, "warning", "turn"),)
+
+
+@pytest.mark.parametrize(
+    ("again", "mood", "warning"),
+    [
+        ('{"mood": "fine"}', "fine", ""),
+        ('{"topics": ["milk"]}', None, "not recorded: $.mood = 3: must be string"),
+        ('{"topics": ["milk"], "mood": 4}', None, "not recorded: $.mood = 3: must be string"),
+    ],
+)
+def test_a_repair_adds_to_what_fitted_before(drive: Drive, again: str, mood: str | None, warning: str) -> None:
+    wrong = reply("text+delta", "Hi!", mood=3, topics=["tea"], weather="wet")
+
+    said, after = turn(drive, app(*FIELDS), wrong, again)[0].value
+
+    assert after.state["topics"] == (["milk"] if "topics" in again else ["tea"])
+    assert (after.state["mood"], said.warnings) == (mood, (warning,) if warning else ())
+
+
+def test_of_a_delta_that_is_cut_off_the_whole_fields_count(drive: Drive) -> None:
+    for mode, text in (("text+delta", 'Hi!\n@@delta\n{"mood": "fine", "topics": ["te'), ("json", '{"answer": "Hi!", "delta": {"mood": "fine", "topics": ["te')):  # fmt: skip
+        said, after = turn(drive, app(*FIELDS, reply=cast("ReplyMode", mode)), ended(text, "length"))[0].value
+
+        assert (said.text, after.state["mood"], after.state["topics"], said.state_read) == ("Hi!", "fine", [], False)
+        assert [line.partition(":")[0] for line in said.warnings] == ["the answer was cut off at the length limit", "not recorded"]  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", ["text+delta", "json"])
@@ -433,11 +481,12 @@ def test_a_delta_that_a_reducer_refuses_is_left_out(drive: Drive, monkeypatch: p
         raise InputError("this reducer takes nothing")
 
     monkeypatch.setitem(known_reducers(), "picky", Reducer("picky", pick))
-    of = app(StateField("x", "str", reduce="picky"))
+    of = app(StateField("x", "str", reduce="picky"), MOOD)
 
-    driven, _ = turn(drive, of, 'Hi!\n@@delta\n{"x": "y"}')
+    driven, _ = turn(drive, of, 'Hi!\n@@delta\n{"x": "y", "mood": "fine"}')
 
-    assert driven.value[0].warnings == ("the state is unchanged: this reducer takes nothing",)
+    assert driven.value[0].warnings == ("not recorded: $.x: this reducer takes nothing",)
+    assert driven.value[1].state == {"x": None, "mood": "fine"}
     with pytest.raises(InputError, match="takes nothing"):
         turn(drive, of, 'Hi!\n@@delta\n{"x": "y"}', strict=True)
 

@@ -62,6 +62,25 @@ def test_a_typed_answer_and_the_state_are_one_object(capabilities: frozenset[Cap
     assert "type Reply" in model.requests[0].messages[0].text
 
 
+@pytest.mark.parametrize("capabilities", [ENFORCES, frozenset[Capability]()])
+def test_of_a_reply_with_a_typed_answer_and_state_the_part_that_failed_is_asked_for_again(
+    capabilities: frozenset[Capability],
+) -> None:
+    right = {"days": 3, "why": "It rains."}
+    wrong = reply({"days": "many"}, right)
+    for again, days, warnings in (('{"days": 3}', 3, 0), ('{"days": "all"}', None, 1)):
+        model = scripted_model(wrong, again, capabilities=capabilities)
+        done, after = turn(app(TYPED), model)
+        assert (done.value, after.state, len(done.warnings)) == (right, {"days": days}, warnings)
+        assert "type Delta" in model.requests[1].messages[-1].text
+
+    model = scripted_model(reply({"days": 3}, {"days": "many"}), reply({"days": 3}, right), capabilities=capabilities)
+    assert turn(app(TYPED), model)[0].value == right
+    assert "type Reply" in model.requests[1].messages[-1].text
+    if capabilities:
+        assert model.requests[1].constraint == model.requests[0].constraint
+
+
 def test_an_answer_of_another_type_is_asked_for_again_and_then_refused() -> None:
     wrong = reply({"days": 3}, {"days": "many"})
     model = scripted_model(wrong, reply({"days": 3}, {"days": 3, "why": "It rains."}))

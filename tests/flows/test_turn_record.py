@@ -44,6 +44,34 @@ def test_a_list_of_changes_that_cannot_be_read_leaves_the_state_and_says_so(driv
     assert said.warnings[0].startswith("the state is unchanged: $.mood")
 
 
+def test_the_changes_that_fit_are_recorded_and_a_warning_names_the_others(drive: Drive) -> None:
+    changes: list[Json] = [
+        {"field": "mood", "value": 3},
+        {"value": 7},
+        {"field": "topics", "value": ["tea", 5]},
+        {"field": "weather", "value": "wet"},
+    ]
+    model = scripted_model(json.dumps(changes), "Hello.", capabilities=LOCAL)
+
+    said, after = drive(lambda: say("Tea, please.")(begin(app(TOPICS, MOOD, reply="auto"))), model).value
+
+    assert (after.state, said.state_read) == ({"topics": ["tea"], "mood": None}, False)
+    (warning,) = said.warnings
+    assert warning.startswith('not recorded: {"value": 7} does not name a field; ')
+    assert all(f"$.{place} = " in warning for place in ("mood", "topics[1]", "weather"))
+
+
+def test_what_the_user_said_stays_if_the_changes_of_the_reply_cannot_be_read(drive: Drive) -> None:
+    fields = (MOOD, StateField("price", "int", source="reply"))
+    said_so = json.dumps([{"field": "mood", "value": "fine"}])
+    model = scripted_model(said_so, "It costs 3.", '[{"field": "price", "value": "much"}]', capabilities=LOCAL)
+
+    said, after = drive(lambda: say("Fine.")(begin(app(*fields, reply="auto"))), model).value
+
+    assert after.state == {"mood": "fine", "price": None}
+    assert said.warnings == ('not recorded: $.price = "much": must be integer',)
+
+
 def test_of_a_list_of_changes_that_is_cut_off_the_whole_ones_count_and_it_is_said(drive: Drive) -> None:
     first = '[{"said": "Fine.", "changes": [{"field": "mood", "value": "fine"}'
     for rest in (', {"field": "to', ']}, {"said": "T', "]}, "):

@@ -3,14 +3,14 @@
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
 from typing import Any, ClassVar, cast
 
 from taiwa.conversation.app import App, ReplyLayout
-from taiwa.conversation.state import shorten_delta
+from taiwa.conversation.state import delta_output_type, environment_output_type, shorten_delta
 from taiwa.conversation.turn_prompt import DELTA_LINE, ENVIRONMENT
 from taiwa.kernel.effects import HideOutput, Watcher, WatchResult
 from taiwa.kernel.errors import InputError, OutputValidationError
@@ -201,8 +201,9 @@ work is linear."""
 class ParsedReply:
     """A parsed reply: its answer, its state delta, or None and the problems of the delta, one line each.
 
-    `missing` says that the model wrote no delta, which is not the same as a delta that changes nothing. `repairs` names what was
-    repaired in the JSON of a typed answer, and `written` is its text before: the JSON of a value need not be one of its type.
+    `usable` is what fits of a delta with problems, and `refused` says why a field, or a part of it, does not. `missing` says that the
+    model wrote no delta, which is not the same as a delta that changes nothing. `repairs` names what was repaired in the JSON of a typed
+    answer, and `written` is its text before: the JSON of a value need not be one of its type.
     """
 
     answer: str
@@ -211,6 +212,34 @@ class ParsedReply:
     missing: bool = False
     repairs: tuple[str, ...] = ()
     written: str = ""
+    usable: dict[str, Json] = field(default_factory=dict[str, Json])
+    refused: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+    @property
+    def fits(self) -> dict[str, Json]:
+        """What can be used of the delta."""
+        return self.usable if self.delta is None else self.delta
+
+    def repaired(self, again: "ParsedReply", names: Collection[str]) -> "ParsedReply":
+        """Return the reply with a delta that was written again, whole or in part: what fits of either counts, the later one first.
+
+        A field of these names that fitted in neither stays refused; other keys may have been taken back.
+        """
+        both = again.refused | self.refused
+        is_read = again.delta is not None or again.refused
+        gone = {name for name in both if name in again.fits or (is_read and name not in names)}
+        refused = {name: both[name] for name in both if name in again.refused or name not in gone}
+        merged = replace(self, usable=self.usable | again.fits, refused=refused, problems=again.problems)
+        return merged if again.delta is None else merged.settled() if refused else replace(merged, delta=merged.usable)
+
+    def cut(self, parts: "ParsedReply") -> "ParsedReply":
+        """Return a reply that ends within its delta, with the parts that are whole."""
+        return replace(self, usable=parts.fits, refused=parts.refused)
+
+    def settled(self, *problems: str) -> "ParsedReply":
+        """Return the reply with what can be used of its delta; the problems are those of the rest, after some others."""
+        lines = tuple(line for lines in self.refused.values() for line in lines)
+        return replace(self, delta=self.fits or None, problems=(*problems, *(lines or self.problems)))
 
 
 def parse_reply(app: App, text: str, layout: ReplyLayout | None = None) -> ParsedReply:
@@ -240,28 +269,70 @@ def _parse_reply(app: App, _code_type: OutputType[Any] | None, text: str, layout
 
 
 def parse_delta(app: App, text: str, layout: ReplyLayout | None = None, *, full: bool = False) -> ParsedReply:
-    """Parse a state delta without an answer, as after a repair; a typed answer is the whole reply.
+    """Parse a state delta without an answer, as after a repair.
 
     In a `full` delta every field is named, and null says that one stays as it is.
     """
-    if app.output_type is not None:
-        return parse_reply(app, text, layout)
     is_environment = (layout or app.layout()) == "environment"
     try:
         data = _any_object().parse(text).value
     except OutputValidationError:
-        return _parse_as(app.environment_type if is_environment else app.delta_type, text)
+        whole = _parse_as(app.environment_type if is_environment else app.delta_type, text)
+        is_cut = whole.delta is None and not text.rstrip().endswith(("}", "`"))
+        members = _whole_members(text) if is_cut else {}
+        return whole.cut(_fit(app, members, is_environment=is_environment)) if members else whole
     if not is_environment:
         return fit_delta(app, data, text, full=full)
     computed = {field.name for field in app.fields if field.computed}
     written = {name: part for name, part in data.items() if name not in computed}
-    return _parse_as(app.environment_type, text if written == data else json.dumps(written))
+    return _fit(app, written, text if written == data else "", is_environment=True)
 
 
 def fit_delta(app: App, data: Mapping[str, Json], text: str = "", *, full: bool = False) -> ParsedReply:
     """Return JSON as a delta, without what does not count; `text` is the text that consists of it alone."""
     delta = shorten_delta(app.fields, data, full=full)
-    return _parse_as(app.delta_type, text if text and delta == data else json.dumps(delta))
+    return _fit(app, delta, text if text and delta == data else "")
+
+
+def _fit(app: App, data: dict[str, Json], text: str = "", *, is_environment: bool = False) -> ParsedReply:
+    """Check a delta; if it does not fit, each field of it alone, and of one that does not, each entry of a list or table."""
+    whole = _parse_as(app.environment_type if is_environment else app.delta_type, text or json.dumps(data))
+    if whole.delta is not None:
+        return whole
+    fields = [replace(field, required=False) for field in app.fields]
+    kind = environment_output_type(fields, whole=False) if is_environment else delta_output_type(fields)
+    required = {field.name for field in app.model_fields if field.required or is_environment}
+    usable = dict[str, Json]()
+    refused: dict[str, tuple[str, ...]] = {name: (f"$.{name}: missing",) for name in sorted(required - data.keys())}
+    for name, part in data.items():
+        read = _parse_as(kind, json.dumps({name: part}))
+        if read.delta is None:
+            refused[name] = tuple(line.replace("$:", f"$.{name}:", 1) for line in read.problems)
+            left = _fitting(kind, name, part)
+            read = _parse_as(kind, json.dumps({name: left})) if left else read
+        usable |= read.delta or {}
+    return replace(whole, usable=usable, refused=refused)
+
+
+def _fitting(kind: OutputType[dict[str, Json]], name: str, part: Json) -> Json:
+    """Return the entries of a list or table that fit alone; null for other values."""
+
+    def fits(alone: Json) -> bool:
+        return _parse_as(kind, json.dumps({name: alone})).delta is not None
+
+    match part:
+        case list():
+            return [each for each in part if fits([each])]
+        case dict():
+            return {key: each for key, each in part.items() if fits({key: each})}
+        case _:
+            return None
+
+
+def _whole_members(text: str, *path: str) -> dict[str, Json]:
+    """Return the members of an object, at a path, that are whole in a text that ends within it."""
+    updates = PartialParser(_any_object()).feed(text)
+    return {str(at[-1]): each.value for each in updates if each.closed and (at := each.path)[:-1] == path and at}
 
 
 def _parse_as(output_type: OutputType[dict[str, Json]], text: str) -> ParsedReply:
@@ -313,8 +384,8 @@ def _parse_text(app: App, text: str, *, needs_delta: bool) -> ParsedReply:
     if delta is None:
         return _without_delta(text, needs_delta=needs_delta)
     inner, behind = _split_delta(text[delta.json :])
-    parsed = parse_delta(app, inner, "text+delta")
-    return ParsedReply(whole_characters(text[: delta.start].rstrip() or behind), parsed.delta, parsed.problems)
+    answer = whole_characters(text[: delta.start].rstrip() or behind)
+    return replace(parse_delta(app, inner, "text+delta"), answer=answer)
 
 
 def _names(app: App) -> tuple[str, ...]:
@@ -359,13 +430,10 @@ def _parse_other(app: App, text: str, problems: tuple[str, ...], *, needs_delta:
     """Parse what is not a reply in JSON: text, with or without a delta line, or JSON that is cut or broken in the answer."""
     if not text.lstrip().startswith("{") and ("{" not in text or find_delta(text, _names(app)) is not None):
         return _parse_text(app, text.strip(), needs_delta=needs_delta)
-    parser, delta = PartialParser(_any_object()), None
-    for update in parser.feed(text):
-        if update.path == ("delta",) and update.closed:
-            delta = update.value
-    if delta is not None and isinstance(parser.view, dict) and isinstance(parser.view.get("answer"), str):
-        return _with_delta(app, _partial_answer("answer", text), delta, needs_delta=needs_delta)
-    return ParsedReply(_partial_answer("answer", text), None, problems)
+    answer, delta = _partial_answer("answer", text), _whole_members(text).get("delta")
+    if delta is not None and answer != text.strip():
+        return _with_delta(app, answer, delta, needs_delta=needs_delta)
+    return ParsedReply(answer, None, problems).cut(fit_delta(app, _whole_members(text, "delta"), full=True))
 
 
 def _with_delta(app: App, answer: str, delta: Json, *, needs_delta: bool) -> ParsedReply:
@@ -375,7 +443,9 @@ def _with_delta(app: App, answer: str, delta: Json, *, needs_delta: bool) -> Par
     if delta is not None and not isinstance(delta, dict):
         return ParsedReply(answer, None, ("$.delta: expected an object",))
     parsed = fit_delta(app, delta or {}, full=True)
-    return ParsedReply(answer, parsed.delta, tuple(f"$.delta{line.removeprefix('$')}" for line in parsed.problems))
+    return replace(
+        parsed, answer=answer, problems=tuple(f"$.delta{line.removeprefix('$')}" for line in parsed.problems)
+    )
 
 
 def _parse_environment(app: App, text: str) -> ParsedReply:
@@ -383,9 +453,8 @@ def _parse_environment(app: App, text: str) -> ParsedReply:
     start = 0 if opened is None else opened.end()
     inner = text[start : end if end > start else len(text)]
     parsed = parse_delta(app, inner, "environment")
-    if parsed.delta is not None:
-        return ParsedReply(whole_characters(str(parsed.delta["response"])), parsed.delta)
-    return ParsedReply(_partial_answer("response", inner), None, parsed.problems)
+    said = parsed.fits.get("response")
+    return replace(parsed, answer=_partial_answer("response", inner) if said is None else whole_characters(str(said)))
 
 
 def _partial_answer(member: str, text: str) -> str:

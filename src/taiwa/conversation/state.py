@@ -408,11 +408,11 @@ def fits_delta(fields: Iterable[StateField], delta: Mapping[str, Json]) -> bool:
     )
 
 
-def environment_output_type(fields: Iterable[StateField]) -> "OutputType[dict[str, Json]]":
-    """Build the type of a whole environment: the response and every field that the model writes."""
+def environment_output_type(fields: Iterable[StateField], *, whole: bool = True) -> "OutputType[dict[str, Json]]":
+    """Build the type of a whole environment, the response and every field that the model writes, or of parts of one."""
     kinds = [("response", "str", "your answer to the user")]
     kinds += [(field.name, field.value_notation, field.description) for field in fields if not field.computed]
-    return _output_type("Environment", tuple(kinds), frozenset(name for name, *_ in kinds))
+    return _output_type("Environment", tuple(kinds), frozenset(name for name, *_ in kinds if whole))
 
 
 @lru_cache(maxsize=256)

@@ -143,7 +143,7 @@ def _stated(kind: Json) -> Json:
 
 
 def parse_changes(app: App, text: str, *, is_cut: bool = False) -> ParsedReply:
-    """Parse a list of changes into a state delta; the answer is empty. Changes of one field are joined.
+    """Parse a list of changes into a state delta; the answer is empty. Changes of one field are joined, and each that fits counts.
 
     Of a list that is cut off, the whole changes count.
     """
@@ -158,18 +158,19 @@ def parse_changes(app: App, text: str, *, is_cut: bool = False) -> ParsedReply:
             problems = error.diagnostics or (error.message,)
     if items is None:
         return ParsedReply("", None, problems)
-    delta: dict[str, Json] = {}
+    delta, nameless = dict[str, Json](), list[str]()
     for item in items:
         under = item.get("changes")
         for change in under if isinstance(under, list) else (item,):
             name = change.get("field") if isinstance(change, dict) else None
             if not isinstance(name, str):
-                shown = json.dumps(change, ensure_ascii=False)[:60]
-                return ParsedReply("", None, (f"{shown} does not name a field",))
+                nameless.append(f"{json.dumps(change, ensure_ascii=False)[:60]} does not name a field")
+                continue
             new = cast("Json", change.get("value"))
             if new != f"<{name}>":  # of the examples
                 delta[name] = _joined(delta[name], new) if name in delta else new
-    return fit_delta(app, delta)
+    parsed = fit_delta(app, delta)
+    return parsed.settled(*nameless) if nameless or parsed.problems else parsed
 
 
 def stated_under(text: str) -> dict[str, str]:

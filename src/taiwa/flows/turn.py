@@ -38,6 +38,7 @@ from taiwa.conversation.turn_prompt import (
     TYPED,
     Material,
     field_summary_request,
+    render_reply,
     reply_schema,
     summary_request,
     turn_request,
@@ -257,11 +258,11 @@ def say(
         written = parsed.written
         if recorded is not None and parsed.delta is not None:
             parsed = yield from _record_reply(conversation, text, replace(recorded, answer=parsed.answer), state, calls)
-        if parsed.delta is None and app.output_type is not None and response.finish == "refusal":
-            raise RefusalError(Wording("the model refused to answer"), request=request.digest)
-        if parsed.delta is None and (strict or app.output_type is not None):
+        if (app.output_type is not None and not written) or (strict and parsed.problems):
+            if not written and response.finish == "refusal":
+                raise RefusalError(Wording("the model refused to answer"), request=request.digest)
             reason = "the reply's state cannot be used"
-            if app.output_type is not None:
+            if app.output_type is not None and not written:
                 reason = FINISH_WARNINGS.get(response.finish) or f"the answer is not of the type {app.output_type.name}"
             message = f"{reason}: {parsed.problems[0]}"
             raise OutputValidationError(message, text=response.text, diagnostics=parsed.problems)
@@ -274,7 +275,7 @@ def say(
         sources = _sources(conversation, passages, calls, said.attachments)
         # JSON that the model repeats from a document, a tool or a file must not set state.
         if layout == "text+delta" and parsed.delta and _is_quoted(app, response.text, sources):
-            parsed = replace(parsed, delta={}, missing=True)
+            parsed = replace(parsed, delta={}, missing=True, problems=())
         return (yield from _settle(conversation, said, parsed, reply, passages, wrong))
 
     return step
@@ -349,7 +350,7 @@ def _settle(
     warnings = (*_warnings(reply.response or Response(assistant(reply.text)), parsed), *wrong, *uncited)
     for warning in warnings:
         yield from notify(warning, code="turn", warning=True)
-    state_read = parsed.delta is not None and not parsed.missing
+    state_read = not (parsed.problems or parsed.missing)
     return replace(reply, delta=after.new_nodes[-1].delta, warnings=warnings, state_read=state_read), after
 
 
@@ -410,8 +411,21 @@ def _record(conversation: Conversation, text: str) -> Program[tuple[ParsedReply,
     turn = TurnContext(conversation.count + 1, text, "", None)
     try:
         return parsed, apply_delta(app.fields, conversation.state, parsed.delta or {}, turn)
-    except InputError as error:
-        return ParsedReply("", None, (error.message,)), conversation.state
+    except InputError:
+        parsed = _accepted(conversation, parsed)
+        return parsed, apply_delta(app.fields, conversation.state, parsed.fits, turn)
+
+
+def _accepted(conversation: Conversation, parsed: ParsedReply) -> ParsedReply:
+    """Return a reply without the parts of its delta that a reducer refuses."""
+    usable, refused = dict[str, Json](), dict[str, tuple[str, ...]]()
+    for name, part in parsed.fits.items():
+        try:
+            add_turn(conversation, "", "", {name: part})
+            usable[name] = part
+        except InputError as error:
+            refused[name] = (f"$.{name}: {error.message}",)
+    return replace(parsed, delta=None, usable=usable, refused=refused, problems=()).settled(*parsed.problems)
 
 
 def _wished(conversation: Conversation, text: str, delta: dict[str, Json], written: str) -> Program[dict[str, Json]]:
@@ -444,12 +458,10 @@ def _record_reply(
     results = "".join(f"\n{' '.join(defuse(line).split())}" for line in lines)  # a result imitates no other part
     request = record_request(conversation, text, f"{parsed.answer}{results}", state)
     response = yield from complete_or_downgrade(request, HideOutput)
-    if response.finish in FINISH_WARNINGS:
-        return replace(parsed, delta=None, problems=(FINISH_WARNINGS[response.finish],))
-    changed = parse_changes(app, response.text)
-    if changed.delta is None:
-        return replace(parsed, delta=None, problems=changed.problems)
-    return replace(parsed, delta=parsed.delta | changed.delta)
+    cut = FINISH_WARNINGS.get(response.finish)
+    changed = parse_changes(app, response.text) if cut is None else ParsedReply("", None, (cut,))
+    problems = (*parsed.problems, *changed.problems)
+    return replace(parsed, delta=parsed.delta | (changed.delta or {}), problems=problems)
 
 
 def record_first(turns: Sequence[PastTurn], turn: Step[Conversation, Reply]) -> Step[Conversation, Reply]:
@@ -469,7 +481,7 @@ def record_first(turns: Sequence[PastTurn], turn: Step[Conversation, Reply]) -> 
                 parsed = replace(parsed, problems=(failure,))
             said = _Said(past.user, past.attachments)
             conversation, parsed, uncited = _commit(conversation, said, parsed, Reply(past.answer), ())
-            if faults := uncited if parsed.delta is not None else parsed.problems:
+            if faults := (*parsed.problems, *uncited):
                 lost.append(past.user or past.answer)
                 problem = problem or faults[0]
         warnings = [f"the state of {plural(len(turns), 'unknown resent turn')} was recorded from the text"]
@@ -761,7 +773,7 @@ def _complete_checked(
             message = Message("assistant", (*response.message.thinking, Text(parsed.answer)))
             return replace(response, message=message), tuple(warnings)
         problems = list(parsed.problems)
-        messages = (*messages, *_repair_messages(response.text, problems, output_type))
+        messages = (*messages, *_repair_messages(response.text, problems, output_type.render()))
         warnings.append(f"the first answer did not fit and was repaired: {problems[0]}")
     why = f"the answer does not fit the schema, which the model cannot enforce: {problems[0]}"
     raise OutputValidationError(why, text=response.text, diagnostics=tuple(problems))
@@ -876,10 +888,10 @@ def _commit(
             prefix=said.prefix, by=said.by, findings=findings,
         )  # fmt: skip
         return after, parsed, uncited
-    except InputError as error:
-        if said.strict or parsed.delta is None:
+    except InputError:
+        without = _accepted(conversation, parsed)
+        if said.strict or len(without.fits) == len(parsed.fits):
             raise
-        without = replace(parsed, delta=None, problems=(error.message,))
         after, without, _ = _commit(conversation, said, without, reply, passages)
         return after, without, uncited
 
@@ -887,7 +899,10 @@ def _commit(
 def _parse_or_repair(
     app: App, request: Request, response: Response, repairs: int, layout: ReplyLayout
 ) -> Program[ParsedReply]:
-    """Parse a reply; if its delta is invalid, keep the answer and request only the delta."""
+    """Parse a reply; if its delta is invalid, keep the answer and what fits of the delta, and request only the delta.
+
+    If its typed answer is invalid, the whole reply is requested again.
+    """
     if response.finish == "refusal" and not response.text.strip():
         raise RefusalError(Wording("the model refused to answer"), request=request.digest)
     parsed = parse_reply(app, response.text, layout)
@@ -895,52 +910,58 @@ def _parse_or_repair(
     for _ in range(repairs):
         if parsed.delta is not None or response.finish in {"interrupted", "refusal", "length", "repetition"}:
             break
+        is_whole = app.output_type is not None and not parsed.written
         try:
             constrained = yield from _enforces_schemas()
             full = layout == "json" or constrained
-            repair = _repair_request(app, request, invalid, parsed.problems, layout, full=full, constrained=constrained)
+            repair = _repair_request(app, request, invalid, parsed, layout, full=full, constrained=constrained)
             again = yield from complete_or_downgrade(repair, HideOutput)
         except (ModelError, LimitError, ConfigError) as error:
             # The answer is complete and paid for: a failed repair must not discard it.
-            faults = (f"it could not be requested again: {error.message}", *faults)
-            break
-        repaired = parse_delta(app, again.text, layout, full=full)
+            return replace(parsed, problems=faults).settled(f"it could not be requested again: {error.message}")
+        repaired = parse_reply(app, again.text, layout) if is_whole else parse_delta(app, again.text, layout, full=full)
         # The model has not understood the faults, and would be paid for them once more.
         if repaired.delta is None and set(repaired.problems) == set(parsed.problems):
             break
+        parsed = repaired if is_whole else parsed.repaired(repaired, {field.name for field in app.fields})
         # The answer of the first reply stays; an environment contains its own.
-        answer = repaired.delta.get("response") if repaired.delta is not None else None
-        if app.output_type is not None:
-            answer = repaired.answer
-        parsed = replace(repaired, answer=answer if isinstance(answer, str) else parsed.answer)
+        if isinstance(answer := (repaired.delta or {}).get("response"), str):
+            parsed = replace(parsed, answer=answer)
         invalid = again.text
-    return parsed if parsed.delta is not None else replace(parsed, problems=faults)  # those of the reply that is kept
+    return parsed if parsed.delta is not None else replace(parsed, problems=faults).settled()
 
 
 def _repair_request(
     app: App,
     request: Request,
     invalid: str,
-    faults: tuple[str, ...],
+    parsed: ParsedReply,
     layout: ReplyLayout,
     *,
     full: bool,
     constrained: bool,
 ) -> Request:
-    delta_type = app.full_delta_type if full else app.delta_type
-    output_type = app.output_type or (app.environment_type if layout == "environment" else delta_type)
-    constraint = JsonSchema(output_type.schema(), "delta") if constrained else None
-    messages = (*request.messages, *_repair_messages(invalid, faults, output_type))
+    if app.output_type is not None and not parsed.written:
+        schema = reply_schema(app, layout)
+        rendered = render_reply(app) if layout == "json" and app.model_fields else app.output_type.render()
+    else:
+        delta_type = app.full_delta_type if full else app.delta_type
+        output_type = app.environment_type if layout == "environment" else delta_type
+        schema, rendered = JsonSchema(output_type.schema(), "delta"), output_type.render()
+    messages = (*request.messages, *_repair_messages(invalid, parsed.problems, rendered))
+    constraint = schema if constrained else None
     return replace(request, messages=messages, constraint=constraint, sampling=settled(request.sampling))
 
 
-def _repair_messages(invalid: str, faults: Sequence[str], output_type: OutputType[Any]) -> tuple[Message, Message]:
+def _repair_messages(invalid: str, faults: Sequence[str], rendered: str) -> tuple[Message, Message]:
     lines = "\n".join(f"{number}. {fault}" for number, fault in enumerate(faults, 1))
-    return assistant(invalid), user(REPAIR_PROMPT.format(faults=lines, type=output_type.render()))
+    return assistant(invalid), user(REPAIR_PROMPT.format(faults=lines, type=rendered))
 
 
 def _warnings(response: Response, parsed: ParsedReply) -> tuple[str, ...]:
     finish = FINISH_WARNINGS.get(response.finish) or ("" if parsed.answer.strip() else Wording("the model returned no text"))  # fmt: skip
-    problems = (NO_STATE,) if parsed.missing else parsed.problems[:3]
-    unchanged = Wording("the state is unchanged: {problem}", problem=Wording.joined("; ", problems))
-    return tuple(filter(None, (finish, unchanged if parsed.missing or parsed.delta is None else "")))
+    problem = Wording.joined("; ", (NO_STATE,) if parsed.missing else parsed.problems)
+    state = Wording("the state is unchanged: {problem}", problem=problem)
+    if parsed.delta and parsed.problems:
+        state = Wording("not recorded: {problem}", problem=problem)
+    return tuple(filter(None, (finish, state if parsed.missing or parsed.problems else "")))
