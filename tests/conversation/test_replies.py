@@ -261,6 +261,15 @@ def test_the_state_of_a_json_reply_is_read_where_its_form_is_not_kept(reply: str
         ('Hi.\n```json\n{"mood": "x",}\n```\n', "Hi.", {"mood": "x"}),
         ("Hi.\n```json\n{}\n```\n", "Hi.", {}),
         ('Hi.\n{"mood": "x", "topics": ["y"]}', "Hi.", {"mood": "x", "topics": ["y"]}),
+        ('Hi.\n```\n@@delta\n{"mood": "x"}\n```', "Hi.", {"mood": "x"}),
+        ('Hi.\n\n```text\n@@delta\n{"mood": "x"}\n```\n', "Hi.", {"mood": "x"}),
+        ('```\nHi.\n```\n@@delta\n{"mood": "x"}\n```', "```\nHi.\n```", {"mood": "x"}),
+        ('Hi.\n@@delta\n{"mood": "x"}\n@@delta\n{"topics": ["y"]}', "Hi.", {"mood": "x", "topics": ["y"]}),
+        ('Hi.\n@@delta\n{"topics": ["y"]}\n\n@@delta\n{"topics": ["y"]}', "Hi.", {"topics": ["y"]}),
+        ('Hi.\n@@delta\n{"mood": "x"}\n{"topics": ["y"]}', "Hi.", {"mood": "x", "topics": ["y"]}),
+        ('Hi.\n@@delta\n{"state": {"mood": "x"}}', "Hi.", {"mood": "x"}),
+        ('Hi.\n@@delta\n[{"mood": "x"}]', "Hi.", {"mood": "x"}),
+        ('Hi.\n@@delta\n{"Mood": "x"}', "Hi.", {"mood": "x"}),
         ('Hi.\n```json\n{"mood": 3}\n```', "Hi.", None),
         ('Hi.\n```json\n{"mood": "so', "Hi.", None),
     ],
@@ -272,6 +281,40 @@ def test_a_delta_is_found_where_models_put_it_and_no_character_of_it_is_shown(
 
     assert (read.answer, read.delta) == (answer, delta)
     assert shown(TEXT, reply) == answer
+
+
+@pytest.mark.parametrize("of", [TEXT, JSON])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"answer": "Hi.", "delta": {"mood": "x"}}',
+        '{"message": "Hi.", "state": {"mood": "x", "turns": 3}}',
+        '{"state": {"mood": "x"}, "message": "Hi.", "error": null}',
+        '```json\n{\n  "message": "Hi.",\n  "state": {"mood": "x"}\n}\n```\n',
+        '{"response": "Hi.", "mood": "x"}',
+    ],
+)
+def test_a_reply_in_the_form_of_another_layout_is_read(of: App, reply: str) -> None:
+    read = parse_reply(of, reply)
+
+    assert (read.answer, read.delta, read.missing) == ("Hi.", {"mood": "x"}, False)
+    assert shown(of, cut(reply, [3, 20])).strip() == "Hi."
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"message": "Hi."}',
+        '{"title": "Tea", "notes": {"warm": true}}',
+        '{"title": "Tea", "mood": "x"}',
+        '{"title": "Tea", "text": "Hot.", "state": {"mood": "x"}}',
+        '{"message": "Hi.", "state": {"mood": "x"}} is JSON.',
+    ],
+)
+def test_json_that_is_not_a_reply_is_an_answer(reply: str) -> None:
+    read = parse_reply(TEXT, reply)
+
+    assert (read.answer, read.missing, shown(TEXT, cut(reply, [3, 20]))) == (reply, True, reply)
 
 
 @given(

@@ -229,6 +229,8 @@ def test_json_in_a_string_is_parsed_where_a_string_is_not_valid() -> None:
     [
         (int, "2", 2),
         (int, "2.0", 2),
+        (int, "２", 2),
+        (float, "－１．５", -1.5),
         (float | None, " 2.5 ", 2.5),
         (bool, "True", True),
         (int | None, "None", None),

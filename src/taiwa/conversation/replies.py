@@ -10,7 +10,7 @@ from functools import cache, lru_cache, partial
 from typing import Any, ClassVar, cast
 
 from taiwa.conversation.app import App, ReplyLayout
-from taiwa.conversation.state import delta_output_type, environment_output_type, shorten_delta
+from taiwa.conversation.state import NOT_FIELDS, delta_output_type, environment_output_type, shorten_delta
 from taiwa.conversation.turn_prompt import DELTA_LINE, ENVIRONMENT
 from taiwa.kernel.effects import HideOutput, Watcher, WatchResult
 from taiwa.kernel.errors import InputError, OutputValidationError
@@ -31,6 +31,10 @@ JSON_NEXT = re.compile(r"\s*(?:```(?:json)?\s*)?(?=\{)")
 INLINE = re.compile(rf"{MARK}{JSON_NEXT.pattern}(?=\{{\s*(?:[\"'}}]|\w+\s*(?::|\Z)|\Z))", re.IGNORECASE)
 """A marker anywhere, followed by an object."""
 
+AFTER_LINE = re.compile(r"\s*(?:```(?:json)?\s*)?(?=[\[{])")
+
+NEXT_OBJECT = re.compile(rf"\s*(?:{MARK}[ \t\r]*)?{JSON_NEXT.pattern}", re.IGNORECASE)
+
 FENCE_NEXT = re.compile(r"\s*(?:`{1,2}|```(?:|j|js|jso|json)\s*)?")
 
 FENCE_END = re.compile(r"\s*(?:```)?\s*")
@@ -46,10 +50,20 @@ UNFINISHED = re.compile(
 FENCE = r"```(?:json)?[ \t\r]*\n\s*"
 
 UNFINISHED_OBJECT = re.compile(
-    rf"^[ \t]*(?:`{{1,2}}|```(?:|j|js|jso|json)[ \t\r]*|(?:{FENCE})?(?:\{{\s*(?:\"(?P<key>[^\"\n]*)(?:\"\s*)?)?)?)\Z",
+    r"^[ \t]*(?:`{1,2}|```\w*[ \t\r]*|(?:```\w*[ \t\r]*\n\s*)?(?:\{\s*(?:\"(?P<key>[^\"\n]*)(?:\"\s*)?)?)?)\Z",
     re.MULTILINE,
 )
 """The end of a text that may become an object on lines of its own; `key` is the beginning of its first key."""
+
+FENCE_LINE = re.compile(r"^[ \t]*```", re.MULTILINE)
+
+CLOSE_FENCE = re.compile(r"\s*```")
+
+OPEN_FENCE = re.compile(r"^[ \t]*```\w*[ \t\r]*\n\s*\Z", re.MULTILINE)
+"""A fence around a delta and its line."""
+
+WHOLE_OBJECT = re.compile(r"\s*(?:```(?:json)?\s*)?(?=\{)")
+"""The beginning of a reply that may be one object."""
 
 CLOSING = {True: re.compile(r"```"), False: re.compile(r"\n[ \t\r]*\n|```")}
 """What ends a malformed object with, and without, a fence."""
@@ -77,24 +91,53 @@ class DeltaSpan:
 def find_delta(text: str, names: Sequence[str]) -> DeltaSpan | None:
     """Find the delta of a reply, or of its beginning, whose state has fields of these names.
 
-    The last delta line followed by JSON counts; else the first object after a marker within a line, if no other text follows
-    on that line; else an object with keys among `names`, on separate lines at the end of the reply.
+    The last delta line followed by JSON counts, with those directly before it; else the first object after a marker within a line, if no
+    other text follows on that line; else an object with keys among `names`, on separate lines at the end of the reply.
     """
-    line = next((line for line in reversed([*LINE.finditer(text)]) if JSON_NEXT.match(text, line.end())), None)
-    if line is not None:
-        return DeltaSpan(line.start(), line.end())
-    return next(_marked(text), None) or next(_unmarked(text, tuple(names)), None)
+    span: DeltaSpan | None = None
+    for line in reversed([*LINE.finditer(text)]):
+        if span is None and AFTER_LINE.match(text, line.end()):
+            span = DeltaSpan(line.start(), line.end())
+        elif span is not None:
+            end = _end_of_json(text, line.end())
+            if end is None or FENCE_END.fullmatch(text, end, span.start) is None:
+                break
+            span = DeltaSpan(line.start(), line.end())
+    span = span or next(_marked(text), None)
+    if span is None:
+        return next(_unmarked(text, tuple(names)), None)
+    opened = OPEN_FENCE.search(text, 0, span.start)
+    if opened is not None and len(FENCE_LINE.findall(text, 0, span.start)) % 2:
+        end = _end_of_json(text, span.json)
+        if text.rstrip().endswith("```") if end is None else CLOSE_FENCE.match(text, end):
+            return DeltaSpan(opened.start(), span.json)
+    return span
+
+
+def _end_of_json(text: str, start: int) -> int | None:
+    """Return the end of the object after a delta line that ends at `start`; None if it is incomplete or malformed."""
+    begun = JSON_NEXT.match(text, start)
+    return None if begun is None else _object_end(text, begun.end())
 
 
 def certain_answer(text: str, names: Sequence[str]) -> int:
     """Return the number of characters of a streaming reply that certainly belong to its answer."""
+    if (whole := WHOLE_OBJECT.match(text)) and _may_be_whole(text, whole.end()):
+        return 0
     delta = find_delta(text, names)
     ends = [len(text) if delta is None else delta.start]
     if mark := UNFINISHED.search(text):
         ends.append(mark.start())
+    ends += [fence.start() for end in ends if (fence := OPEN_FENCE.search(text, 0, end))]
     if (begun := UNFINISHED_OBJECT.search(text)) and any(name.startswith(begun["key"] or "") for name in names):
         ends.append(begun.start())
     return len(text[: min(ends)].rstrip())
+
+
+def _may_be_whole(text: str, start: int) -> bool:
+    """Return whether the object at `start` is the rest of a reply, or may become that."""
+    end = _object_end(text, start)
+    return end is None or END[True].match(text, end) is not None
 
 
 def _marked(text: str) -> Iterator[DeltaSpan]:
@@ -290,7 +333,9 @@ def parse_delta(app: App, text: str, layout: ReplyLayout | None = None, *, full:
 
 def fit_delta(app: App, data: Mapping[str, Json], text: str = "", *, full: bool = False) -> ParsedReply:
     """Return JSON as a delta, without what does not count; `text` is the text that consists of it alone."""
-    delta = shorten_delta(app.fields, data, full=full)
+    names, inner = {*_names(app)}, next(iter(data.values()), None)
+    is_around = len(data) == 1 and not data.keys() & names and isinstance(inner, dict) and inner.keys() <= names
+    delta = shorten_delta(app.fields, cast("dict[str, Json]", inner) if is_around and inner else data, full=full)
     return _fit(app, delta, text if text and delta == data else "")
 
 
@@ -301,10 +346,15 @@ def _fit(app: App, data: dict[str, Json], text: str = "", *, is_environment: boo
         return whole
     fields = [replace(field, required=False) for field in app.fields]
     kind = environment_output_type(fields, whole=False) if is_environment else delta_output_type(fields)
-    required = {field.name for field in app.model_fields if field.required or is_environment}
+    known = {field.name: field.required or is_environment for field in app.model_fields}
+    known |= {"response": True} if is_environment else {}
+    required = {name for name, is_needed in known.items() if is_needed}
     usable = dict[str, Json]()
     refused: dict[str, tuple[str, ...]] = {name: (f"$.{name}: missing",) for name in sorted(required - data.keys())}
     for name, part in data.items():
+        if name not in known:
+            refused[name] = (f"$.{name}: the state has no such field",)
+            continue
         read = _parse_as(kind, json.dumps({name: part}))
         if read.delta is None:
             refused[name] = tuple(line.replace("$:", f"$.{name}:", 1) for line in read.problems)
@@ -380,10 +430,12 @@ def _storable(answer: str, delta: dict[str, Json]) -> ParsedReply:
 
 
 def _parse_text(app: App, text: str, *, needs_delta: bool) -> ParsedReply:
+    if (told := _parse_object(app, text)) is not None:
+        return told
     delta = find_delta(text, _names(app))
     if delta is None:
         return _without_delta(text, needs_delta=needs_delta)
-    inner, behind = _split_delta(text[delta.json :])
+    inner, behind = _split_delta(text[delta.json :], _names(app))
     answer = whole_characters(text[: delta.start].rstrip() or behind)
     return replace(parse_delta(app, inner, "text+delta"), answer=answer)
 
@@ -402,14 +454,56 @@ def _without_delta(text: str, *, needs_delta: bool) -> ParsedReply:
     return ParsedReply(answer, None, (f"{'there is no' if last is None else 'nothing follows the'} {DELTA_LINE} line",))
 
 
-def _split_delta(rest: str) -> tuple[str, str]:
-    """Split the JSON after a delta line from the text after it, which is the answer if there was none before."""
-    start = JSON_NEXT.match(rest)
-    end = None if start is None else _object_end(rest, start.end())
-    if start is None or end is None:
-        return rest, ""
-    fence = FENCE_END.match(rest, end)
-    return rest[start.end() : end], rest[end if fence is None else fence.end() :].rstrip()
+def _parse_object(app: App, text: str, *, full: bool = False) -> ParsedReply | None:
+    """Parse a reply that is one object of a text and the state, as other layouts have it; None for any other.
+
+    Under keys of ours the state may stand beside the text, else it is an object of fields.
+    """
+    begun = WHOLE_OBJECT.match(text)
+    if begun is None or not _may_be_whole(text, begun.end()) or (end := _object_end(text, begun.end())) is None:
+        return None
+    data: dict[str, Json] = json.loads(text[begun.end() : end])
+    names = {*_names(app)}
+    beside = {name: part for name, part in data.items() if name in names}
+    around = {name: part for name, part in data.items() if name not in names and part is not None}
+    texts = [part for part in around.values() if isinstance(part, str)]
+    inner = [part for part in around.values() if isinstance(part, dict)]
+    is_ours = around.keys() <= {"delta", *NOT_FIELDS}
+    if len(texts) != 1 or len(texts) + len(inner) != len(around) or len(inner) + bool(beside) != 1:
+        return None
+    delta = inner[0] if inner else beside
+    if not is_ours and (not inner or not delta or not delta.keys() <= names):
+        return None
+    return replace(fit_delta(app, delta, full=full), answer=whole_characters(texts[0]))
+
+
+def _split_delta(rest: str, names: Collection[str]) -> tuple[str, str]:
+    """Split the JSON after a delta line from the text after it, which is the answer if there was none before.
+
+    Objects of fields of these names that follow each other, with delta lines of their own or not, are one delta.
+    """
+    found, at = list[str](), 0
+    while (start := NEXT_OBJECT.match(rest, at)) and (end := _object_end(rest, start.end())):
+        if found and not json.loads(rest[start.end() : end]).keys() <= {*names}:
+            break
+        found.append(rest[start.end() : end])
+        fence = FENCE_END.match(rest, end)
+        at = end if fence is None else fence.end()
+    if len(found) > 1:
+        joined: dict[str, Json] = {}
+        for each in map(json.loads, found):
+            joined |= {name: join_parts(joined.get(name), part) for name, part in each.items()}
+        return json.dumps(joined), rest[at:].rstrip()
+    return (found[0], rest[at:].rstrip()) if found else (rest, "")
+
+
+def join_parts(before: Json, after: Json) -> Json:
+    """Join what is written twice to a field: the items of lists that differ, the entries of tables; else the later counts."""
+    if isinstance(before, list) and isinstance(after, list) and before != after:
+        return [*before, *after]
+    if isinstance(before, dict) and isinstance(after, dict):
+        return before | after
+    return after
 
 
 @cache
@@ -428,6 +522,8 @@ def _parse_json(app: App, text: str, *, needs_delta: bool) -> ParsedReply:
 
 def _parse_other(app: App, text: str, problems: tuple[str, ...], *, needs_delta: bool) -> ParsedReply:
     """Parse what is not a reply in JSON: text, with or without a delta line, or JSON that is cut or broken in the answer."""
+    if (told := _parse_object(app, text, full=True)) is not None:
+        return told
     if not text.lstrip().startswith("{") and ("{" not in text or find_delta(text, _names(app)) is not None):
         return _parse_text(app, text.strip(), needs_delta=needs_delta)
     answer, delta = _partial_answer("answer", text), _whole_members(text).get("delta")

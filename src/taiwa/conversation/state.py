@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args, get_origin
 
-from taiwa.conversation.reducers import Reducer, reducer
+from taiwa.conversation.reducers import Reducer, item_key, reducer
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import estimate_tokens, guess_language
@@ -371,11 +371,13 @@ def full_delta(fields: Iterable[StateField], delta: Mapping[str, Json]) -> dict[
 def shorten_delta(fields: Iterable[StateField], data: Mapping[str, Json], *, full: bool = False) -> dict[str, Json]:
     """Return what a delta changes: without fields that stay as they are, and without keys that are not the model's to write.
 
-    Null is a change only in a field that can hold it, and in a `full` delta only inside its wrapper.
+    A key in other letters, or in another Unicode form, is that of its field. Null is a change only in a field that can hold it, and in a `full` delta only inside its wrapper.
     """
     known = {field.name: field for field in fields}
+    alike = {item_key(name): name for name in known}
     changes: dict[str, Json] = {}
-    for name, part in data.items():
+    for key, part in data.items():
+        name = key if key in known else alike.get(item_key(key), key)
         field = known.get(name)
         if (field is None and name in NOT_FIELDS) or (field is not None and field.computed) or _is_blank(part):
             continue

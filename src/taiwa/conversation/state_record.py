@@ -17,7 +17,7 @@ from typing import cast
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.conversation.record_prompts import BY_LANGUAGE, RecordPrompts, record_language
-from taiwa.conversation.replies import ParsedReply, fit_delta
+from taiwa.conversation.replies import ParsedReply, fit_delta, join_parts
 from taiwa.conversation.state import FieldSource, State, StateField
 from taiwa.conversation.turn_prompt import known_state
 from taiwa.kernel.errors import OutputValidationError
@@ -168,7 +168,7 @@ def parse_changes(app: App, text: str, *, is_cut: bool = False) -> ParsedReply:
                 continue
             new = cast("Json", change.get("value"))
             if new != f"<{name}>":  # of the examples
-                delta[name] = _joined(delta[name], new) if name in delta else new
+                delta[name] = join_parts(delta.get(name), new)
     parsed = fit_delta(app, delta)
     return parsed.settled(*nameless) if nameless or parsed.problems else parsed
 
@@ -183,14 +183,6 @@ def stated_under(text: str) -> dict[str, str]:
                 if name := text_at(change, "field"):
                     found[name] = text_at(item, "said")
     return found
-
-
-def _joined(before: Json, after: Json) -> Json:
-    if isinstance(before, list) and isinstance(after, list):
-        return [*before, *after]
-    if isinstance(before, dict) and isinstance(after, dict):
-        return before | after
-    return after
 
 
 @lru_cache(maxsize=1)

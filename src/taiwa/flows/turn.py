@@ -542,9 +542,9 @@ def _sources(
 def _is_quoted(app: App, text: str, sources: Sequence[str]) -> bool:
     """Whether the delta of a reply is JSON that a source contains: what a model repeats changes nothing."""
     span = find_delta(text, [field.name for field in app.fields])
-    if span is None:
-        return False
-    written = text[span.json :]
+    written = (
+        text[0 if span is None else span.json :].strip("` \n").removeprefix("json")
+    )  # or the whole reply is the object
     with suppress(ValueError, RecursionError):  # JSON with a fault ends with the reply
         written = written[: json.JSONDecoder().raw_decode(written)[1]]
     return is_quoted("".join(written.split()).rstrip("`"), sources)

@@ -12,6 +12,7 @@ An invalid value is repaired if the type leaves no doubt. Valid JSON of the type
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping, Set
 from contextlib import suppress
 from copy import deepcopy
@@ -814,7 +815,8 @@ class _ValueRepair:
             self.fix("label", "likely")
             return labels.pop()
         try:
-            inner = CONSTANTS[text.strip()][0] if text.strip() in CONSTANTS else parse_json(text)
+            written = text if text.lstrip()[:1] in ("{", "[") else unicodedata.normalize("NFKC", text).strip()
+            inner = CONSTANTS[written][0] if written in CONSTANTS else parse_json(written)
         except ValueError:
             return text
         if isinstance(inner, str) or not any(
