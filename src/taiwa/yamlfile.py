@@ -378,7 +378,7 @@ def set_setting(text: str, keys: Keys, value: str, where: str) -> str:
             return _checked(text, _insert(text, tree, keys[depth:], value), keys, value, where)
         tree, depth = entry.value, depth + 1
     start, end = tree.span
-    new = _scalar(value) if depth == len(keys) else "\n" + _block(keys[depth:], value, INDENT * depth).rstrip("\n")
+    new = yaml_text(value) if depth == len(keys) else "\n" + _block(keys[depth:], value, INDENT * depth).rstrip("\n")
     space = " " if text[start - 1 : start] == ":" else ""
     return _checked(text, text[:start] + space + new + text[end:], keys, value, where)
 
@@ -403,10 +403,10 @@ def _checked(before: str, after: str, keys: Keys, value: str | None, where: str)
 
 def _insert(text: str, table: Table, keys: Keys, value: str) -> str:
     if table.flow:
-        inside = "".join(f"{{{_scalar(key)}: " for key in keys[1:]) + _scalar(value) + "}" * (len(keys) - 1)
+        inside = "".join(f"{{{yaml_text(key)}: " for key in keys[1:]) + yaml_text(value) + "}" * (len(keys) - 1)
         at = table.span[1] - 1
         comma = ", " if table.entries else ""
-        return f"{text[:at]}{comma}{_scalar(keys[0])}: {inside}{text[at:]}"
+        return f"{text[:at]}{comma}{yaml_text(keys[0])}: {inside}{text[at:]}"
     at = text.find("\n", table.span[1])
     head, tail = (text, "") if at < 0 else (text[: at + 1], text[at + 1 :])
     indent = " " * (table.entries[0].at.column - 1)
@@ -414,15 +414,15 @@ def _insert(text: str, table: Table, keys: Keys, value: str) -> str:
 
 
 def _block(keys: Keys, value: str, indent: str) -> str:
-    lines = [f"{indent}{INDENT * depth}{_scalar(key)}:" for depth, key in enumerate(keys)]
-    return "\n".join(lines) + f" {_scalar(value)}\n"
+    lines = [f"{indent}{INDENT * depth}{yaml_text(key)}:" for depth, key in enumerate(keys)]
+    return "\n".join(lines) + f" {yaml_text(value)}\n"
 
 
 def _with_line_end(text: str) -> str:
     return text if not text or text.endswith("\n") else text + "\n"
 
 
-def _scalar(text: str) -> str:
+def yaml_text(text: str) -> str:
     """Write a text on one line so that it parses back unchanged, also inside braces."""
     if UNQUOTED.fullmatch(text) and text.lower() != "null":
         return text  # PyYAML would quote numbers and names such as `openai:gpt`, which is unnecessary here

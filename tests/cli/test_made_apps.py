@@ -106,6 +106,31 @@ def test_a_saved_app_names_the_file_of_a_tool(taiwa: Taiwa, model_server: ModelS
     assert all("Price of a tea." in str(request) for request in model_server.requests)
 
 
+def test_a_saved_app_has_the_type_of_a_file(
+    taiwa: Taiwa, model_server: ModelServer, place: Place, tmp_path: Path
+) -> None:
+    (tmp_path / "made_app_order.py").write_text(
+        "from typing import Annotated\n\nfrom annotated_types import Le\nfrom pydantic import AfterValidator, BaseModel\n\n\n"
+        "def even(cups: int) -> int:\n    assert cups % 2 == 0, 'an even number'\n    return cups\n\n\n"
+        "class Order(BaseModel):\n    cups: Annotated[int, AfterValidator(even)]\n"
+    )
+    (tmp_path / "order.ts").write_text("interface Order { cups: number }")
+    model_server(*['{"cups": 2}'] * 4, '{"cups": 3}', '{"cups": 3}')
+    for file, name in (("order.ts", "data"), ("made_app_order.py", "code")):
+        taiwa.ok("say", "--type", f"{tmp_path / file}:Order", "Two.")
+        taiwa.ok("apps", "save", name)
+        taiwa.ok("apps", "confirm", name, "--yes")
+        taiwa.ok("say", name, "Two.")
+
+    refused = taiwa("say", "code", "Three.")
+
+    assert (refused.code, "an even number" in refused.err) == (1, True)
+    first, saved, first_of_code, saved_of_code = model_server.requests[:4]
+    assert first["messages"] == saved["messages"]
+    assert first_of_code["messages"] == saved_of_code["messages"]
+    assert taiwa.ok("apps", "list").out.count("Talk with the model as it is") == 1
+
+
 def test_a_saved_app_has_the_sampling_that_a_file_can_hold(tmp_path: Path) -> None:
     options = AnswerOptions(sampling=Sampling(0.0, seed=7, effort="low", extra={"top_k": 5}))
 

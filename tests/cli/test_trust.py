@@ -1,6 +1,7 @@
 """An app that came with an import opens nothing until the user trusts it."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import pytest
 
 from taiwa.apps.catalog import BUILT_IN
 from taiwa.client.clients import Client as TaiwaClient
+from taiwa.conversation.code_files import load_function
 from tests.cli.conftest import ModelServer, Place, Taiwa
 from tests.server.serving import serving
 
@@ -248,6 +250,34 @@ def test_an_imported_app_runs_no_program_though_its_file_was_confirmed(
     taiwa.ok("apps", "trust", "gift", "--yes")
     taiwa.ok("say", "-s", "gift", "Hi")
     assert ran.read_text() == "foreign"
+
+
+def test_an_app_whose_code_is_not_here_can_be_imported_and_read(
+    taiwa: Taiwa, place: Place, model_server: ModelServer, apps: Callable[[str, str], Path], foreign: Callable[..., str]
+) -> None:
+    own = apps("own", "")
+    (own.parent / "far.py").write_text(
+        "from typing import TypedDict\n\nimport taiwa\nfrom taiwa.programs import DefaultTurn\n\n\nclass Order(TypedDict):\n    cups: int\n\n\n"
+        '@taiwa.tool\ndef price(tea: str) -> int:\n    """Price of a tea."""\n    return 3\n\n\n'
+        "def turn(conversation, text):\n    return (yield DefaultTurn(text))\n"
+    )
+    keys = "answer: far.py:Order\ntools: [far.py:price]\nflow: far.py:turn"
+    own.write_text(FRONT.format(keys=keys).replace("foreign", "own"))
+    model_server('{"cups": 2}')
+    taiwa.ok("apps", "confirm", "own", "--yes")
+    taiwa.ok("say", "own", "Two teas")
+    taiwa.ok("export", "own-1", "-o", str(place.folder / "gift.jsonl"))
+
+    shutil.rmtree(place.config.parent / "code")
+    load_function.cache_clear()
+    taiwa.ok("import", str(place.folder / "gift.jsonl"), "gift", "--store", str(place.folder / "new.db"))
+
+    elsewhere = ("--store", str(place.folder / "new.db"))
+    assert '{"cups": 2}' in taiwa.ok("log", "gift", *elsewhere).out
+    assert "every state has its recorded hash" in taiwa.ok("replay", "gift", *elsewhere).out
+    taiwa.ok("apps", "trust", "gift", "--yes", *elsewhere)
+    refused = taiwa("say", "-s", "gift", "Three", *elsewhere)
+    assert (refused.code, "far.py (sha256" in refused.err, refused.err.count("\n")) == (2, True, 1)
 
 
 def test_an_imported_app_runs_no_file_of_a_type_though_it_was_named_earlier(

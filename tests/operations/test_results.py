@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from taiwa.apps.output_types import load_output_type
 from taiwa.kernel.messages import Usage
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.usage_limits import RunUsage
@@ -21,7 +22,7 @@ from taiwa.operations.documents import (
     open_library,
 )
 from taiwa.operations.export import export
-from taiwa.operations.generate import ExplainOptions, explain, load_output_type, parse, render_schema
+from taiwa.operations.generate import ExplainOptions, explain, parse, render_schema
 from taiwa.operations.json_shape import members_of
 from taiwa.operations.result_json import (
     SHAPES,

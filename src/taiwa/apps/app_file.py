@@ -1,8 +1,10 @@
 """An app file: its front matter, its instructions and its examples, parsed into an `App` and its problems."""
 
+import json
 import re
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 from taiwa.conversation.app import (
@@ -37,7 +39,7 @@ from taiwa.conversation.state import (
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError
 from taiwa.kernel.messages import JsonSchema, Sampling
 from taiwa.kernel.serialization import Json, is_number
-from taiwa.yamlfile import SURROGATE, Entry, Items, Location, Scalar, Table, Tree, parse_yaml, to_json
+from taiwa.yamlfile import SURROGATE, Entry, Items, Location, Scalar, Table, Tree, parse_yaml, to_json, yaml_text
 
 if TYPE_CHECKING:
     from taiwa.structured import OutputType
@@ -282,7 +284,7 @@ class Front:
     reply_location: Location = field(default_factory=lambda: Location(1))
 
 
-def read_front(tree: Tree | None, problems: Problems) -> Front:
+def read_front(tree: Tree | None, problems: Problems, folder: Path | None = None) -> Front:
     """Read all keys; report problems and continue."""
     if not isinstance(tree, Table):
         if not problems.fatal:
@@ -294,7 +296,7 @@ def read_front(tree: Tree | None, problems: Problems) -> Front:
     params = _named(keys, "params", PARAM_NAME)
     entries = _named(keys, "state", FIELD_NAME)
     fields = tuple(_field(entry, problems) for entry in entries)
-    answer, code_type = _answer(keys)
+    answer = _answer(keys, folder)
     app = App(
         AppSource(_name(keys), ""),
         "",
@@ -305,12 +307,13 @@ def read_front(tree: Tree | None, problems: Problems) -> Front:
         model=keys.text("model").strip(),
         about=" ".join(keys.text("about").split()),
         sampling=_sampling(keys),
-        tools=_tools(keys),
+        tools=_tools(keys, is_stored=folder is None),
         documents=_documents(keys),
-        answer=answer,
-        flow=_flow(keys),
+        answer=answer.schema,
+        flow=_flow(keys, is_stored=folder is None),
         unknown_turns=keys.choice("unknown_turns", UNKNOWN_TURNS),
-        code_type=code_type,
+        answer_code=answer.code,
+        code_type=answer.code_type,
     )
     if app.reply != REPLIES[0] and not app.model_fields:
         message = "reply has no effect: the state has no field that the model writes"
@@ -510,15 +513,18 @@ def _sampling(keys: Keys) -> Sampling:
     return Sampling(temperature, top_p, inner.whole("max_tokens", 1), inner.whole("seed", 0))
 
 
-def _tools(keys: Keys) -> tuple[str, ...]:
-    """Return the names of tools. Unknown names are allowed: a program can pass its own tools when it opens the app."""
+def _tools(keys: Keys, *, is_stored: bool) -> tuple[str, ...]:
+    """Return the names of tools. Unknown names are allowed: a program can pass its own tools when it opens the app.
+
+    A stored app may come from a place where the code was confirmed that is not known here; a turn loads it.
+    """
     names: list[str] = []
     for item in keys.texts("tools"):
         if IN_FILE.fullmatch(item.text):
             from taiwa.tools.function_tool import FunctionTool
 
             try:
-                if not isinstance(function_named(item.text), FunctionTool):
+                if not is_stored and not isinstance(function_named(item.text), FunctionTool):
                     name = re.sub(r"@\w+", "", item.text)
                     keys.problems.error(item.at, f"{name} is not a tool", "write @taiwa.tool above the function")
             except ConfigError as error:
@@ -577,52 +583,60 @@ def _check_choice(keys: Keys, key: str, choices: tuple[str, ...]) -> None:
         keys.error(key, f"unknown {key} {quoted(text)}", suggest(text, choices, "choices"))
 
 
-SCHEMA_KEYS = {"$ref", "anyOf", "enum", "properties", "type"}
-"""Keys by which a mapping is a JSON Schema rather than the fields of an object."""
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The type of the answers as JSON Schema; if code defines it, the name of that code, and in a file the type itself."""
+
+    schema: JsonSchema | None = None
+    code: str = ""
+    code_type: "OutputType[Any] | None" = None
 
 
-def _answer(keys: Keys) -> "tuple[JsonSchema | None, OutputType[Any] | None]":
-    """Return the type of the answers, in the notation of fields or as JSON Schema, and a type of a file also as such."""
+def _answer(keys: Keys, folder: Path | None) -> _Answer:
+    """Return the type of the answers; in a stored app its schema stands for code, which a turn loads."""
     tree = keys.tree("answer")
-    if tree is None:
-        return None, None
-    from taiwa.structured import OutputType
-    from taiwa.structured.type_notation import is_field_list, parse_fields, parse_notation
-
     plain = to_json(tree) if isinstance(tree, Table) else keys.text("answer").strip()
     if plain == "":  # reported
-        return None, None
+        return _Answer()
+    from taiwa.apps.output_types import answer_type
+
     if isinstance(plain, str) and IN_FILE.fullmatch(plain):
         try:
-            code = OutputType[Any].of(function_named(plain))
-            return JsonSchema(code.json_schema.schema, code.name), code
+            from taiwa.structured import OutputType
+
+            known = OutputType[Any].of(function_named(plain))
+            return _Answer(_named_schema(known), plain, known)
         except (InputError, ConfigError) as error:
             keys.problems.code(keys.location("answer"), error)
-            return None, None
+            return _Answer()
     try:
-        if isinstance(plain, dict) and SCHEMA_KEYS & plain.keys():
-            found: OutputType[Any] = OutputType.from_json_schema(plain, name="Answer")
-        else:
-            try:
-                found = OutputType(parse_notation(cast("str | dict[str, Any]", plain)), name="Answer")
-            except InputError:
-                if not isinstance(plain, str) or not is_field_list(plain):
-                    raise
-                found = OutputType.fields("Answer", *parse_fields(plain))
-        return JsonSchema(found.json_schema.schema, "Answer"), None
+        found = answer_type(plain, folder)
     except (InputError, ConfigError) as error:
-        keys.error(
-            "answer",
-            f"the type of answer: {error.message.removeprefix('type notation').lstrip(' ,:')}",
-            "write a type such as {days: int, reason: str}",
-        )
-    return None, None
+        message = f"the type of answer: {error.message.removeprefix('type notation').lstrip(' ,:')}"
+        hint = "write a type such as {days: int, reason: str}"
+        keys.error("answer", message, "a path begins at the folder of the app" if names_type_file(tree) else hint)
+        return _Answer()
+    schema = _named_schema(found)
+    code = str(schema.schema.get(CODE, ""))
+    if not ((match := IN_FILE.fullmatch(code)) and match["hash"]):
+        return _Answer(schema)
+    return _Answer(JsonSchema({key: each for key, each in schema.schema.items() if key != CODE}, found.name), code)
 
 
-def _flow(keys: Keys) -> str:
-    """Return the program of the turns, a function of a file or a built-in one."""
+def _named_schema(found: "OutputType[Any]") -> JsonSchema:
+    """Return the schema of a type with its name, if it has one of its own: as a stored app holds it."""
+    schema = found.json_schema.schema
+    return JsonSchema(schema if found.name == "Answer" else {"title": found.name, **schema}, found.name)
+
+
+CODE = "$comment"
+"""The keyword of a schema in a stored app that names the code of its type."""
+
+
+def _flow(keys: Keys, *, is_stored: bool) -> str:
+    """Return the program of the turns, a function of a file or a built-in one; `is_stored` as of tools."""
     name = keys.text("flow").strip()
-    if "flow" not in keys or name in WITHOUT_EFFECT:
+    if "flow" not in keys or name in WITHOUT_EFFECT or (is_stored and IN_FILE.fullmatch(name)):
         return name
     try:
         found = function_named(name)
@@ -723,10 +737,11 @@ MAX_EXAMPLES = 50
 MAX_EXAMPLE_CHARS = 64 * 1024
 
 
-def read_app(text: str, name: str) -> tuple[App | None, tuple[Problem, ...]]:
+def read_app(text: str, name: str, folder: Path | None = None) -> tuple[App | None, tuple[Problem, ...]]:
     """Return an app and its problems in the order of the file; the app is None if one of them is an error.
 
-    `name` is the default name. Line ends are normalized first, so that an app has the same hash on every machine.
+    `name` is the default name. A type of a file, named from `folder`, becomes part of the text: a stored conversation has no other
+    place. Line ends are normalized first, so that an app has the same hash on every machine.
     """
     problems = Problems()
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
@@ -743,7 +758,8 @@ def read_app(text: str, name: str) -> tuple[App | None, tuple[Problem, ...]]:
         problems.error(Location(1), message, "move prose below it")
         return None, problems.sorted()
     tree = parse_yaml(parts.front.text, problems.error, parts.front.line)
-    front = read_front(tree, problems)
+    front = read_front(tree, problems, folder)
+    text = _with_schema(text, tree, front.app.answer, problems)
     sound = not problems.fatal
     if not parts.body.text.strip() and not front.app.runs_file and (front.app.fields or parts.examples):
         problems.error(Location(parts.body.line), "the instructions are missing", "write them below the front matter")
@@ -764,6 +780,31 @@ def read_app(text: str, name: str) -> tuple[App | None, tuple[Problem, ...]]:
     source, body = AppSource(own_name or name, text), parts.body.text.strip()
     app = replace(front.app, source=source, body=body, examples=examples, summary_prompt=summary_prompt)
     return app, problems.sorted()
+
+
+def _with_schema(text: str, tree: Tree | None, answer: JsonSchema | None, problems: Problems) -> str:
+    """Return the text of an app with the schema of its answers in place of the file that declares it."""
+    entry = tree.get("answer") if isinstance(tree, Table) else None
+    if entry is None or answer is None or not names_type_file(entry.value):
+        return text
+    named = str(to_json(entry.value)).strip()
+    code: dict[str, Json] = {CODE: named} if IN_FILE.fullmatch(named) else {}
+    written = yaml_text(json.dumps({**code, **answer.schema}, ensure_ascii=False))
+    if len(written) > MAX_FRONT_CHARS // 2:
+        message = f"the type of answer has {len(written):,} characters as JSON Schema, at most {MAX_FRONT_CHARS // 2:,}"
+        problems.error(entry.at, message, "leave out what an answer does not need")
+    start = text.find("\n") + 1
+    begin, end = (start + each for each in entry.value.span)
+    end -= text[begin:end].endswith("\n")  # of a text below its key
+    return f"{text[:begin]}{written}{text[end:]}"
+
+
+def names_type_file(tree: Tree | None) -> bool:
+    """Return whether a value of `answer` names a type of a file."""
+    from taiwa.apps.output_types import DATA_FILE
+
+    text = tree.text.strip() if isinstance(tree, Scalar) else ""
+    return bool(DATA_FILE.fullmatch(text) or IN_FILE.fullmatch(text))
 
 
 def _check_placeholders(parts: Parts, front: Front, problems: Problems) -> None:

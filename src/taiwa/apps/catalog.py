@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from taiwa.apps.app_file import APP_NAME, Problem, Problems, quoted, read_app, split_file, suggest
+from taiwa.apps.app_file import APP_NAME, Problem, Problems, names_type_file, quoted, read_app, split_file, suggest
 from taiwa.conversation.app import App, AppSource, Param, fit_params, restore_options
 from taiwa.conversation.code_files import CodeFile, code_files, pin_files
 from taiwa.i18n import gettext_noop
@@ -42,7 +42,7 @@ def _load(path: Path) -> App:
     text = _read(path)
     text = pin_files(text, path.parent) if ".py:" in text else text
     text = pin_folders(text, path.parent) if "documents:" in text else text
-    return load_text(text, printable_path(path), _stem(path))
+    return load_text(text, printable_path(path), _stem(path), path.parent)
 
 
 _built_in = cache(_load)
@@ -54,13 +54,13 @@ def values_of(app: App, built_in: str) -> dict[str, Any]:
     return {param.name: param.default for param in load(BUILT_IN / f"{built_in}.md").params} | dict(app.values)
 
 
-def load_text(text: str, where: str, name: str) -> App:
-    """Load the text of an app file; `where` names it in errors.
+def load_text(text: str, where: str, name: str, folder: Path | None = None) -> App:
+    """Load the text of an app file, which is in `folder`; `where` names it in errors.
 
     Raises:
         ConfigError: it has an error: `where:line: message; hint`.
     """
-    app, problems = read_app(text, name)
+    app, problems = read_app(text, name, folder)
     for problem in problems:
         if problem.level == "error":
             raise ConfigError(problem.format(where))
@@ -97,7 +97,7 @@ def check(path: Path | str) -> tuple[Problem, ...]:
     text = _text(path)
     if isinstance(text, Problem):
         return (text,)
-    return read_app(pin_files(text, path.parent), _stem(path))[1]
+    return read_app(pin_files(text, path.parent), _stem(path), path.parent)[1]
 
 
 def pin_folders(text: str, folder: Path) -> str:
@@ -293,14 +293,18 @@ def load_unchanged(name: str) -> App:
         known = os.stat(path)  # noqa: PTH116  (a `Path` costs more than the look)
     except OSError:
         return load(Path(path))
-    app = _loaded(path, known.st_mtime_ns, known.st_size)
-    return load(Path(path)) if ".py:" in app.source.source else app  # the file that it names may have changed
+    app, names_file = _loaded(path, known.st_mtime_ns, known.st_size)
+    return load(Path(path)) if names_file else app  # the file that it names may have changed
 
 
 @lru_cache(maxsize=64)
-def _loaded(path: str, mtime_ns: int, size: int) -> App:
+def _loaded(path: str, mtime_ns: int, size: int) -> tuple[App, bool]:
+    """Return an app, and whether it names a file that is a part of it."""
     del mtime_ns, size  # of the version of the file
-    return load(Path(path))
+    text = _read(Path(path))
+    tree = split_front(text)[3]
+    answer = None if tree is None else tree.get("answer")
+    return load(Path(path)), ".py:" in text or (answer is not None and names_type_file(answer.value))
 
 
 def find_path(name: str, environ: Mapping[str, str] | None = None) -> Path:

@@ -267,11 +267,11 @@ def extract_(
     taiwa eval extract shop:Order --data orders.jsonl -m ollama:qwen3
     taiwa eval extract order.json --data orders.jsonl --mode prompt --out runs/order
     """
+    from taiwa.apps.output_types import load_output_type
     from taiwa.evals.extraction import EXTRACTION_REPORT, ExtractionTask, read_extractions
     from taiwa.evals.report import set_chart, set_report
     from taiwa.evals.run import Job
     from taiwa.flows.extract import RepairPolicy
-    from taiwa.operations.generate import load_output_type
 
     found = read_extractions(data, options.kinds, options.skipped())
     found = replace(found, items=found.items[: options.limit])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from taiwa.apps.output_types import load_output_type
 from taiwa.cli.options import (
     CommonOptions,
     common_options,
@@ -178,7 +179,7 @@ def parse(common: CommonOptions, file: str, target: str, guess: bool) -> None:
     taiwa parse answer.txt --type shop:Order -v
     taiwa parse - --type schema.json --json < answer.txt
     """
-    output_type = generate.load_output_type(target)
+    output_type = load_output_type(target)
     try:
         found = generate.parse(output_type, read_whole(file), guess=guess)
     except OutputValidationError as error:
@@ -213,7 +214,7 @@ def schema(common: CommonOptions, target: str, style: "SchemaStyle", count: bool
     taiwa schema shop:Order --style openai         also list constraints that become descriptions
     taiwa schema schema.json --count
     """
-    found = generate.render_schema(generate.load_output_type(target), style)
+    found = generate.render_schema(load_output_type(target), style)
     if common.as_json:
         print_result(found)
         return

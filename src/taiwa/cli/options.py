@@ -25,6 +25,7 @@ from taiwa.cli.output import (
     table,
 )
 from taiwa.i18n import _
+from taiwa.kernel import text_files
 from taiwa.kernel.approval import ApprovalRequest, Approve, Decision
 from taiwa.kernel.attachments import Attachment, open_file, path_kind
 from taiwa.kernel.errors import ConfigError, InputError, StoreError, TaiwaError
@@ -300,7 +301,7 @@ class CommonOptions:
         """
         if self.schema in (None, "none"):
             return ()
-        from taiwa.operations.generate import load_output_type
+        from taiwa.apps.output_types import load_output_type
 
         return (load_output_type(self.schema),)
 
@@ -771,7 +772,7 @@ def read_text(text: str) -> str:
     raw = sys.stdin.buffer.read(max_bytes + 1)
     if len(raw) > max_bytes:
         raise InputError(f"standard input is too large; a turn has at most {MAX_TEXT_CHARS:,} characters")
-    return files.decode(raw, "standard input").rstrip("\n")
+    return text_files.decode(raw, "standard input").rstrip("\n")
 
 
 def read_prompt(prompt: str, fragments: tuple[str, ...] = ()) -> str:
@@ -847,5 +848,5 @@ def read_whole(file: str) -> str:
         InputError: it cannot be read, or is not UTF-8.
     """
     if file != "-":
-        return files.read_file(Path(file))
-    return files.decode(files.read_bytes(sys.stdin.buffer, "standard input"), "standard input")
+        return text_files.read_file(Path(file))
+    return text_files.decode(text_files.read_bytes(sys.stdin.buffer, "standard input"), "standard input")

@@ -285,6 +285,8 @@ class App:
     unknown_turns: UnknownTurns = "warn"
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
     options: AnswerOptions = NO_OPTIONS
+    answer_code: str = ""
+    """The name of the code that defines the type of its answers, as in `desk.py@HASH:Order`; "" without such code."""
     code_type: "OutputType[Any] | None" = None
     """The type of its answers as code defines it, if that is known here: it may check more than the schema."""
 

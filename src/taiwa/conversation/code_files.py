@@ -26,7 +26,7 @@ MODULE = "taiwa_code_"
 """The beginning of the name of a module; the hash of its file follows."""
 MAX_BYTES = 1024 * 1024
 IN_FILE = re.compile(
-    r"(?P<file>[\w./-]+\.py)(?:@(?P<hash>[0-9a-f]{32}))?:(?P<name>[A-Za-z_]\w*)(?:\((?P<argument>.*)\))?"
+    r"(?P<file>[\w./-]+\.py)(?:@(?P<hash>[0-9a-f]{32}))?:(?P<name>[A-Za-z_][\w.]*)(?:\((?P<argument>.*)\))?"
 )
 """The name of a function of a file."""
 FRONT = re.compile(r"\ufeff?---[ \t]*\r?\n.*?\n---", re.DOTALL)
@@ -115,10 +115,12 @@ def load_function(file: str, key: str, name: str) -> object:
         ConfigError: the code of this hash was not confirmed here, cannot be run, or does not define the name.
     """
     confirmed_copy(file, key)
-    module = _module(file, key)
-    if not hasattr(module, name):
-        raise ConfigError(f"{file} does not define {name!r}")
-    return getattr(module, name)
+    found = _module(file, key)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise ConfigError(f"{file} does not define {name!r}")
+        found = getattr(found, part)
+    return found
 
 
 @cache

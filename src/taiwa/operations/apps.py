@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 from taiwa.apps.app_file import SAMPLING_KEYS
 from taiwa.apps.catalog import load_source, load_text, pin_folders, split_front, write_app
-from taiwa.conversation.app import App, merge_sampling
+from taiwa.conversation.app import TYPE, App, merge_sampling
+from taiwa.conversation.code_files import IN_FILE
 from taiwa.kernel.errors import ConfigError, InputError
 from taiwa.kernel.serialization import Json
 from taiwa.models.providers import resolve_probed
@@ -47,6 +48,8 @@ def save_app(app: App, path: Path) -> Path:
     *_, rest, tree = split_front(app.source.source)
     front = {} if tree is None else cast("dict[str, Any]", to_json(tree))
     own = rest.lstrip("\n").partition("\n")[2]
+    if not app.body:
+        front.pop("about", None)  # that of the app `plain`
     front |= {"taiwa": 1, "name": path.stem}
     for name, value in app.values.items():
         if value is not None:
@@ -59,7 +62,10 @@ def save_app(app: App, path: Path) -> Path:
     more: dict[str, Json] = {"tools": [addresses.get(name) or name for name in app.tools], "sampling": sampling}
     front |= {key: value for key, value in more.items() if value}
     if options.schema is not None:
-        front["answer"] = dict(options.schema.schema)
+        files = [tool_address(key) for key in options.tool_files if key.startswith(TYPE)]
+        front["answer"] = next(
+            filter(IN_FILE.fullmatch, files), {"title": options.schema.name, **options.schema.schema}
+        )
     return write_app(path, path.stem, _write(front, own if app.body else options.system or ""))
 
 

@@ -1,58 +1,16 @@
-"""Read the user's files within limits, with errors that name the file and the byte: texts, JSON, and attachments."""
+"""Read the files that options of a command name: fragments and attachments; write files."""
 
-import json
 import os
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from taiwa.kernel.attachments import MAX_BYTES, Attachment, AttachmentSource, open_file, read_attachments
 from taiwa.kernel.errors import InputError, file_errors
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.text_files import read_bytes
 
-MAX_FILE_BYTES = 256 << 20
-"""Maximum bytes of a file that is read completely."""
 BINARY_FORMATS = (b"%PDF-", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"PK\x03\x04", b"\x1f\x8b", b"\x7fELF")
 """First bytes of non-text files that could be mistaken for text."""
-
-
-def read_bytes(file: BinaryIO, where: str) -> bytes:
-    """Read a stream to its end.
-
-    Raises:
-        InputError: it has more than `MAX_FILE_BYTES`.
-    """
-    raw = file.read(MAX_FILE_BYTES + 1)
-    if len(raw) > MAX_FILE_BYTES:
-        raise InputError(f"{where} is too large; at most {MAX_FILE_BYTES:,} bytes are read")
-    return raw
-
-
-def read_file(path: Path) -> str:
-    """Read a text file as `decode` does.
-
-    Raises:
-        InputError: it cannot be read, is too large, or is not UTF-8.
-    """
-    with open_file(path) as file:
-        return decode(read_bytes(file, str(path)), str(path))
-
-
-def decode(raw: bytes, where: str) -> str:
-    """Decode UTF-8, or UTF-16 with a byte order mark, as PowerShell writes it; a line ends in `\\n`.
-
-    Raises:
-        InputError: the bytes are neither.
-    """
-    if raw.startswith(b"SQLite format 3\0"):
-        what = f"{where} is an SQLite database; give what `taiwa export` writes of a store"
-        raise InputError(f"{what}, or `llm logs -n 0 --json` of a log of llm")
-    try:
-        text = raw.decode("utf-16" if raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{where} is not UTF-8 at byte {error.start:,}; convert it, for instance with iconv") from None
-    return text.replace("\r\n", "\n")
 
 
 def read_fragment(file: BinaryIO, where: str) -> str:
@@ -71,21 +29,6 @@ def read_fragment(file: BinaryIO, where: str) -> str:
         return decode_any(raw)
     except UnreadableError:
         raise InputError(f"{where} is not a text file; -f takes text, -a any file") from None
-
-
-def read_json_object(path: Path) -> dict[str, Json]:
-    """Read a file that holds a JSON object, such as a JSON Schema.
-
-    Raises:
-        InputError: it cannot be read, or holds anything else.
-    """
-    try:
-        found: object = json.loads(read_file(path))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{path} is not a JSON Schema; it must hold an object")
-    return cast("dict[str, Json]", found)
 
 
 def write_file(path: Path, text: str, *, private: bool = False) -> None:

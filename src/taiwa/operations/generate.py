@@ -1,16 +1,15 @@
 """Output types by name, generation under a constraint, and the explanation of a constraint."""
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from taiwa.apps.output_types import load_output_type
 from taiwa.extras import require_modules
-from taiwa.json_schema import TYPES, check_bounds
 from taiwa.kernel.attachments import Attachment, path_kind
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError
 from taiwa.kernel.messages import (
@@ -26,14 +25,13 @@ from taiwa.kernel.messages import (
     system,
     user,
 )
-from taiwa.kernel.serialization import Json, parse_json
+from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import truncate
+from taiwa.kernel.text_files import read_file, read_json_object
 from taiwa.kernel.usage_limits import Billing
 from taiwa.kernel.wording import Wording
-from taiwa.operations.files import read_file, read_json_object
 from taiwa.operations.results import ExplainResult, GenerateResult, SchemaResult
 from taiwa.structured import OutputType, ParseOptions, ParseResult
-from taiwa.structured.type_notation import is_field_list, parse_fields
 
 if TYPE_CHECKING:
     from taiwa.constraints.explain import TokenStep
@@ -101,110 +99,6 @@ class ExplainOptions:
     vocabulary: str = "small"
     engine: Literal["reference", "llguidance"] = "reference"
     whitespace: "Whitespace" = "bounded"
-
-
-def load_output_type(target: str) -> OutputType[Any]:
-    """Find an output type: FILE.json (a JSON Schema), FILE.ts:Type, FILE.py:Type or `module:Type`, whose module is imported
-    from the current folder, or the fields of an object, such as `name, age: int, kind: spam|ham, bio: one sentence`.
-
-    Raises:
-        InputError: the type is not found or not supported, or its module failed.
-    """
-    if target.endswith(".json"):
-        return _type_of_schema(Path(target))
-    file, _, declared = target.rpartition(":")
-    if file.endswith(".ts"):
-        return _type_of_typescript(Path(file), declared)
-    if file.endswith(".py"):
-        module, path = file, declared
-    elif is_field_list(target):
-        return OutputType.fields("Answer", *parse_fields(target))
-    else:
-        module, sign, path = target.partition(":")
-        if not sign or not module or not path:
-            raise InputError(
-                f"invalid type {target!r}; expected FILE.json, FILE.ts:Type, FILE.py:Type, module:Type, or fields such as "
-                "'name, age int'"
-            )
-    from taiwa.tools.registry import find_in_code
-
-    found = find_in_code(module, path)
-    return found if _is_output_type(found) else OutputType[Any](found)
-
-
-SCHEMA_KEYS = frozenset({"$schema", "$ref", "$defs", "properties", "anyOf", "oneOf", "allOf", "enum", "const", "items"})
-DECLARED = re.compile(r"\b(?:interface|type)\s+(\w+)")
-
-
-def read_output_type(text: str) -> OutputType[Any]:
-    """Read a type that is written out: fields as in `name, age int`, a JSON Schema, an example as JSON, or TypeScript, whose last
-    declaration counts. No file is read and no module imported.
-
-    >>> read_output_type('{"name": "Ann", "tags": ["x"]}').schema()["properties"]["tags"]["items"]
-    {'type': 'string'}
-    >>> read_output_type('{"type": "string", "pattern": "^[0-9]{4}$"}').schema()["properties"]["value"]["pattern"]
-    '^[0-9]{4}$'
-
-    Raises:
-        InputError: it is none of these.
-    """
-    text = text.strip()
-    if text.startswith("{"):
-        try:
-            found = parse_json(text)
-        except ValueError as error:
-            raise InputError(f"the type is not JSON: {error}") from None
-        assert isinstance(found, dict), "it begins with a brace"
-        schema = found if SCHEMA_KEYS & set(found) or found.get("type") in (*TYPES, "integer") else _schema_like(found)
-        check_bounds(schema)
-        return OutputType.from_json_schema(schema)
-    if declared := DECLARED.findall(text):
-        return OutputType.from_typescript(text, declared[-1])
-    if not is_field_list(text):
-        raise InputError(Wording("invalid type {type!r}; expected fields such as 'name, age int', a JSON Schema, an example as JSON, or TypeScript", type=text[:60]))  # fmt: skip
-    return OutputType.fields("Answer", *parse_fields(text))
-
-
-def _schema_like(example: Json) -> dict[str, Json]:
-    """Return the schema of values like an example."""
-    match example:
-        case dict():
-            properties: dict[str, Json] = {name: _schema_like(each) for name, each in example.items()}
-            return {
-                "type": "object",
-                "properties": properties,
-                "required": list(example),
-                "additionalProperties": False,
-            }
-        case list():
-            return {"type": "array", "items": _schema_like(example[0])} if example else {"type": "array"}
-        case None:
-            return {}
-        case _:
-            kinds: dict[type, str] = {bool: "boolean", int: "integer", float: "number"}
-            return {"type": kinds.get(type(example), "string")}
-
-
-def _is_output_type(found: object) -> TypeGuard[OutputType[Any]]:
-    return isinstance(found, OutputType)
-
-
-def _type_of_schema(path: Path) -> OutputType[Any]:
-    schema = read_json_object(path)
-    name = "".join(word.capitalize() for word in "".join(c if c.isalnum() else " " for c in path.stem).split())
-    try:
-        return OutputType.from_json_schema(schema, name=name if "title" not in schema and name.isidentifier() else "")
-    except InputError as error:
-        raise InputError(f"{path}: {error.message}") from error
-
-
-def _type_of_typescript(path: Path, name: str) -> OutputType[Any]:
-    from taiwa.structured.from_typescript import TypeScriptError
-
-    try:
-        return OutputType.from_typescript(read_file(path), name)
-    except TypeScriptError as error:
-        raise InputError(f"{path}:{error.line}:{error.column}: {error.reason}") from error
 
 
 def parse(output_type: OutputType[Any], text: str, *, guess: bool = True) -> ParseResult[Json]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from taiwa.apps.catalog import load_app, load_source
 from taiwa.conversation.app import SOLVE, TYPE, App
-from taiwa.conversation.code_files import IN_FILE, confirmed_copy
+from taiwa.conversation.code_files import IN_FILE, confirmed_copy, function_named
 from taiwa.conversation.history import (
     Conversation,
     Node,
@@ -243,8 +243,15 @@ class Repository:
         """Return an app with the type of its answers as code defines it: one of `add_types`, or of a file that the user named earlier.
 
         Raises:
-            ConfigError: the file has changed or no longer exists. InputError: it cannot be imported.
+            ConfigError: the file has changed or no longer exists, or that of a trusted app was not confirmed here.
+            InputError: it cannot be imported.
         """
+        if (code := app.answer_code) and app.code_type is None and self.store.nodes.is_trusted(app.hash):
+            if code not in self.types:
+                from taiwa.structured import OutputType
+
+                self.types[code] = OutputType[Any].of(function_named(code))
+            return replace(app, code_type=self.types[code])
         schema = app.answer_options.schema
         if schema is None or app.code_type is not None:
             return app

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from taiwa.apps.catalog import load_app
+from taiwa.apps.output_types import read_output_type
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, RequestParts
 from taiwa.flows.ask.dialogue import select_option
 from taiwa.flows.program_turn import question_of
@@ -24,7 +25,7 @@ from taiwa.kernel.wording import Wording
 from taiwa.operations import result_json
 from taiwa.operations.documents import find_ask_turn
 from taiwa.operations.export import export
-from taiwa.operations.generate import answer_checker, read_output_type
+from taiwa.operations.generate import answer_checker
 from taiwa.operations.log import diff, log, sessions, show, title_of, tree
 from taiwa.operations.message_lists import import_message_lists, read_message_lists
 from taiwa.operations.resent_history import check_reply_options, served_app
