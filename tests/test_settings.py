@@ -66,7 +66,10 @@ def test_prices_and_limits_are_exact(path: Path) -> None:
     ("text", "complaint"),
     [
         ("# mine\nmodle: x\n", ":2: unknown key 'modle'; did you mean 'model'?"),
-        ("capabilities:\n  m:\n    stopp: true\n", ":3: unknown key 'stopp' in capabilities; did you mean 'stop'?"),
+        (
+            "capabilities:\n  m:\n    stopp: true\n",
+            ":3: unknown key 'stopp' at the end of capabilities.m.stopp; did you mean 'stop'?",
+        ),
         ("zzz: 1\n", ":1: unknown key 'zzz'; the keys are model, store"),
         ("model: a\nmodel: b\n", ":2: 'model' is set twice"),
         ("timeout: soon\n", ":1: timeout must be a number"),
@@ -283,6 +286,7 @@ def test_an_address_that_is_none_is_refused_without_being_repeated(tmp_path: Pat
     assert "zeu" not in caught.value.message
 
 
+@pytest.mark.parametrize("quote", ["", '"', "'"])
 @pytest.mark.parametrize(
     "model",
     [
@@ -293,16 +297,20 @@ def test_an_address_that_is_none_is_refused_without_being_repeated(tmp_path: Pat
         "vllm:127.0.0.1:8000#m.gguf",
     ],
 )
-def test_a_model_whose_name_has_dots_or_is_an_address_has_prices_of_its_own(path: Path, model: str) -> None:
-    set_value(path, f"prices.{model}.input", "1")
+def test_a_model_whose_name_has_dots_or_is_an_address_has_prices_of_its_own(path: Path, model: str, quote: str) -> None:
+    set_value(path, f"prices.{quote}{model}{quote}.input", "1")
     set_value(path, f"prices.{model}.output", "2")
+    set_value(path, f"aliases.{quote}a.b{quote}", model)
 
     settings = load({}, {}, path)
 
     assert settings.prices == {model: {"input": Decimal(1), "output": Decimal(2)}}
     assert find_prices(settings.prices, model) is not None
-    remove_value(path, f"prices.{model}.output")
+    assert settings.aliases == {"a.b": model}
+    remove_value(path, f"prices.{quote}{model}{quote}.output")
     assert load({}, {}, path).prices == {model: {"input": Decimal(1)}}
+    remove_value(path, f"prices.{quote}{model}{quote}")
+    assert load({}, {}, path).prices == {}
 
 
 @pytest.mark.parametrize(("mode", "is_own"), [(0o700, True), (0o755, True), (0o775, False), (0o703, False)])

@@ -455,7 +455,9 @@ def _check_key(keys: Keys, place: str) -> None:
     if depth > setting.depth or not all(keys):
         raise ConfigError(f"{place}: {'.'.join(keys)} cannot have a value; write {_form(head)}")
     if setting.names and depth == setting.depth and last not in setting.names:
-        raise ConfigError(f"{place}: unknown key {last!r} in {head}{_nearest(last, setting.names)}")
+        raise ConfigError(
+            f"{place}: unknown key {last!r} at the end of {'.'.join(keys)}{_nearest(last, setting.names)}"
+        )
 
 
 def _nearest(word: str, names: tuple[str, ...]) -> str:
@@ -483,15 +485,19 @@ def _value(keys: Keys, found: SourcedValue) -> object:
 
 
 def _keys(key: str) -> Keys:
-    """Split a dotted key; names of models contain dots, so only the ends are split off."""
+    """Split a dotted key; names of models contain dots, so only the ends are split off. A name may stand in quotes."""
     head, _, rest = key.partition(".")
     setting = SETTINGS.get(head)
     if setting is None or setting.depth == ONE or not rest:
         return tuple(key.split("."))
     if setting.depth == NAMED:
-        return head, rest
+        return head, _unquoted(rest)
     name, _, leaf = rest.rpartition(".")
-    return (head, name, leaf) if name else (head, leaf)
+    return (head, _unquoted(name), leaf) if name else (head, leaf)
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1] if len(name) > 2 and name[0] == name[-1] and name[0] in "'\"" else name
 
 
 def parse_setting(key: str, text: str, origin: str) -> object:
@@ -535,6 +541,7 @@ def remove_value(path: Path, key: str) -> None:
     """
     text = _file_text(path)
     head, _, name = key.partition(".")
+    name = _unquoted(name)
     whole = any(keys[:2] == (head, name) for keys in read_settings(text, str(path)))
     keys = (head, name) if whole else _keys(key)
     _check_key(keys, "config")

@@ -55,6 +55,10 @@ def test_a_price_that_is_set_names_the_one_that_is_required_too(taiwa: Taiwa) ->
     ("command", "line"),
     [
         (("set", "modle", "x"), "unknown key 'modle'; did you mean 'model'?"),
+        (
+            ("set", "capabilities.http://127.0.0.1:8080/v1", "true"),
+            "unknown key '1:8080/v1' at the end of capabilities.http://127.0.0.1:8080/v1; the keys are stop, ",
+        ),
         (("set", "timeout", "soon"), "timeout must be a number such as 0.25, not 'soon'"),
         (("remove", "timeout"), "timeout"),
     ],

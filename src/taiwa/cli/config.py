@@ -64,10 +64,11 @@ def show_(common: CommonOptions) -> None:
 @click.argument("key")
 @click.argument("value")
 def set_(key: str, value: str) -> None:
-    """Set KEY in the config file.
+    """Set KEY in the config file. The name within a KEY may hold dots, with or without quotes.
 
     \b
     taiwa config set model ollama:qwen3
+    taiwa config set capabilities.http://127.0.0.1:8080/v1#qwen.tools true
     """
     from taiwa.sql.base import hide_password
 
