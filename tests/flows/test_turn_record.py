@@ -11,7 +11,7 @@ from taiwa.conversation.state import StateField
 from taiwa.conversation.turn_prompt import format_reply
 from taiwa.flows.turn import say
 from taiwa.kernel.messages import Capability, JsonSchema, Response, assistant
-from taiwa.kernel.serialization import Json
+from taiwa.kernel.serialization import Json, item_at, items_at
 from taiwa.models.scripted import ALL_CAPABILITIES, scripted_model
 from tests.conversation.apps import DICTIONARY, MOOD, TOPICS, TURNS, app, reloaded, talked
 from tests.flows.driving import Drive
@@ -93,6 +93,32 @@ def test_what_the_user_has_not_said_is_not_recorded_and_the_turn_says_so(drive: 
 
     assert driven.value[1].state == {"topics": ["tea"], "mood": None}
     assert driven.notes[0].text.startswith('not recorded, because it was not said: mood: "gloomy"')
+
+
+@pytest.mark.parametrize("reduce", ["append", "log", "last(9)"])
+@pytest.mark.parametrize(
+    ("text", "amounts"),
+    [
+        ("What is the total?", [84, 31]),
+        ("How much was dinner?", [84, 31]),
+        ("Dinner was 32, sorry.", [84, 31, 32]),
+        ("Another dinner for 31?", [84, 31, 31]),
+    ],
+)
+def test_what_a_list_already_has_is_added_again_only_if_the_user_says_it_again(
+    drive: Drive, text: str, amounts: list[int], reduce: str
+) -> None:
+    items = [{"what": "train", "amount": 84}, {"what": "dinner", "amount": 31}]
+    spent = StateField("items", "list[{what: str, amount: int}]", reduce=reduce)
+    before = add_turn(begin(app(spent, reply="auto")), "Train 84, dinner 31.", "Noted.", {"items": items})
+    new = [{"what": "dinner", "amount": 32}] if text.startswith("Dinner") else []
+    changes = json.dumps([{"said": text, "changes": [{"field": "items", "value": [*items, *new]}]}])
+
+    driven = drive(lambda: say(text)(before), scripted_model(changes, "115.", capabilities=LOCAL))
+
+    kept = items_at(driven.value[1].state, "items")
+    assert [item_at(each, *(["entry"] if reduce == "log" else []), "amount") for each in kept] == amounts
+    assert 'not said: items: [{"what": "train", "amount": 84}' in driven.notes[0].text
 
 
 COUNT = StateField("count", "int | null")

@@ -405,7 +405,7 @@ def _record(conversation: Conversation, text: str) -> Program[tuple[ParsedReply,
 
         kept, left_out = stated_only(conversation, text, parsed.delta)
         if left_out:
-            shown = _named(parsed.delta, left_out)
+            shown = _named(left_out, [*left_out])
             yield from notify(Wording("not recorded, because it was not said: {names} (`cite: false` takes it all the same)", names=shown), code="turn", warning=True)  # fmt: skip
         parsed = replace(parsed, delta=(yield from _wished(conversation, text, kept, response.text)))
     turn = TurnContext(conversation.count + 1, text, "", None)

@@ -29,7 +29,6 @@ from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import truncate
 from taiwa.kernel.text_files import read_file, read_json_object
 from taiwa.kernel.usage_limits import Billing
-from taiwa.kernel.wording import Wording
 from taiwa.operations.results import ExplainResult, GenerateResult, SchemaResult
 from taiwa.structured import OutputType, ParseOptions, ParseResult
 

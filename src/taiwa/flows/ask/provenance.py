@@ -16,7 +16,7 @@ from taiwa.flows.ask.answer import values_in
 from taiwa.flows.ask.ask_result import AskResult, Citation, make_citation
 from taiwa.flows.ask.quote import holds, is_negative, place_of, word_set
 from taiwa.kernel.messages import Passage
-from taiwa.kernel.serialization import Json, value
+from taiwa.kernel.serialization import Json, item_at, items_at, value
 from taiwa.kernel.text import is_question, sentences, truncate
 
 SourceKind: TypeAlias = Literal["user", "tool", "passage", "answer", "stated", "model", "program", "computed"]
@@ -131,12 +131,13 @@ def cited_only(
 
 def stated_only(
     conversation: Conversation, text: str, delta: Mapping[str, Json]
-) -> tuple[dict[str, Json], tuple[str, ...]]:
-    """Leave out of a delta what the user has not said, of the fields that say nothing about their sources; return it with the names.
+) -> tuple[dict[str, Json], dict[str, Json]]:
+    """Leave out of a delta what the user has not said, of the fields that say nothing about their sources; return it with the rest.
 
     The words of a text must stand in the text of the user or, if the user states something, in the answer before or the state: a
     question takes nothing over. Numbers may be worked out (`the two of us and a child`), but by no question, and no zero of a text
-    that denies nothing, nor `false` of a question that does not. A text stays in its field until it is said again.
+    that denies nothing, nor `false` of a question that does not. A text stays in its field until it is said again, and an item that a
+    list already has is added again only if all of it is.
     """
     asks = all(map(is_question, sentences(text)))
     said = word_set(text)
@@ -167,10 +168,27 @@ def stated_only(
         words = word_set(part) if isinstance(part, str) else frozenset[str]()
         return not words <= said and any(part == other for each, other in state.items() if each != name)
 
-    left_out = tuple(
-        name for name, part in free if part != state.get(name) and (not is_said(part) or is_of_another(name, part))
-    )
-    return {name: part for name, part in delta.items() if name not in left_out}, left_out
+    def is_repeated(name: str, item: Json) -> bool:
+        """Whether a list has an item already, would have it twice, and the user does not say it again."""
+        reduce, had = fields[name].reducer, state[name]
+        listed = [item_at(each, "entry") if reduce.name == "log" else each for each in items_at(had)]
+        if item not in listed or reduce.step(had, [item], 0) == had:
+            return False
+        return any(sentence_with(str(words), text) is None for _, words in values_in(item))
+
+    left_out: dict[str, Json] = {
+        name: part
+        for name, part in free
+        if part != state.get(name) and (not is_said(part) or is_of_another(name, part))
+    }
+    kept = {name: part for name, part in delta.items() if name not in left_out}
+    for name, part in delta.items():
+        field = fields.get(name)
+        if field and field.cite is not False and field.source == "user" and field.reducer.delta_kind == "items":
+            repeated = [item for item in items_at(part) if is_repeated(name, item)]
+            left_out |= {name: repeated} if repeated else {}
+            kept[name] = [item for item in items_at(part) if item not in repeated]
+    return kept, left_out
 
 
 FREE = ("string", "integer", "number", "boolean", "null")
