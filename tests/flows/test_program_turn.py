@@ -9,8 +9,8 @@ import pytest
 
 from taiwa.apps.catalog import load_text
 from taiwa.conversation.app import App
-from taiwa.conversation.history import Conversation, begin
-from taiwa.flows.program_turn import AskUser, DefaultTurn, run_turn, show
+from taiwa.conversation.history import Conversation, add_turn, begin, summarize_window
+from taiwa.flows.program_turn import AskUser, DefaultTurn, earlier_messages, run_turn, show
 from taiwa.flows.turn import Reply, say
 from taiwa.kernel.effects import CallTool, Complete, Program, Retrieve, gather, notify, perform
 from taiwa.kernel.errors import ApprovalRequiredError, ConfigError, InputError, OutputValidationError, TaiwaError
@@ -70,6 +70,29 @@ def test_a_program_can_take_the_default_turn_as_a_part(drive: Drive) -> None:
     reply, after = drive(lambda: run_turn(twice, "Count")(begin(app())), model).value
 
     assert (reply.text, after.state["cost"], after.count) == ("One. Two.", 2, 1)
+
+
+def test_a_program_passes_on_a_default_turn_whose_state_could_not_be_read(drive: Drive) -> None:
+    def passing(_: Conversation, text: str) -> Program[Reply]:
+        reply = yield DefaultTurn(text)
+        return replace(reply, text=reply.text.upper())
+
+    of = app("state: { item: { type: str, required: true } }\n")
+
+    reply, after = drive(lambda: run_turn(passing, "Hi")(begin(of)), scripted_model("Hello.", "No.")).value
+
+    assert (reply.text, reply.state_read, after.state) == ("HELLO.", False, {"item": None})
+
+
+def test_a_program_reads_the_summary_of_the_turns_before_the_window() -> None:
+    before = summarize_window(add_turn(begin(app()), "I am Aiko.", "Hello.", {}), (), "The user is Aiko.")
+    after = add_turn(before, "Tea.", "Yes.", {})
+
+    assert [["Aiko" in each.text for each in earlier_messages(past)] for past in (before, after)] == [
+        [True],
+        [True, False],
+    ]
+    assert earlier_messages(after)[0].text.endswith("Tea.")
 
 
 @pytest.mark.parametrize("shows", [False, True])

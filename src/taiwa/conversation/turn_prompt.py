@@ -144,7 +144,7 @@ def turn_request(
     in_words = app.output_type is None and (layout == "record" or not app.model_fields)
     if material is not None and in_words:
         messages += _shown(material.exchanges, noted=bool(app.model_fields))
-    earlier: tuple[Part, ...] = (Text(_block(EARLIER, conversation.summary)),) if conversation.summary else ()
+    earlier = earlier_part(conversation)
     count = len(conversation.turns) if material is None or material.turns is None else material.turns
     turns = conversation.turns[max(len(conversation.turns) - count, 0) :]
     excerpts, before = "", "" if material is None or inputs else material.before
@@ -183,6 +183,11 @@ def turn_request(
         tuple(messages), stop=given.stop, constraint=constraint or given.constraint, tools=given.client_tools,
         tool_choice=given.tool_choice, sampling=app.answer_sampling, top_logprobs=given.top_logprobs,
     )  # fmt: skip
+
+
+def earlier_part(conversation: Conversation) -> tuple[Part, ...]:
+    """Return the summary of the turns before the window, if there is one, as the first part of the first message after it."""
+    return (Text(_block(EARLIER, conversation.summary)),) if conversation.summary else ()
 
 
 def _noted(before: str, notes: str, text: str) -> str:

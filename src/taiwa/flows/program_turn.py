@@ -5,7 +5,7 @@ program again from its beginning: what it did before is answered from the journa
 """
 
 import json
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar, cast
@@ -14,6 +14,7 @@ from unicodedata import normalize
 from taiwa.conversation.app import App
 from taiwa.conversation.code_files import function_named
 from taiwa.conversation.history import NO_MODEL, AnsweredBy, Conversation, add_turn
+from taiwa.conversation.turn_prompt import earlier_part
 from taiwa.flows.turn import Reply, call_json, compress_fields, say, shorten_history
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import CallTool, Complete, Effect, HideOutput, Notify, Program, Step, perform, program_with
@@ -95,12 +96,15 @@ def program_of(flow: str) -> TurnProgram:
 
 
 def earlier_messages(conversation: Conversation) -> list[Message]:
-    """Return the turns in the window of a conversation as messages."""
-    return [
+    """Return the turns in the window of a conversation as messages, after a summary of those before."""
+    messages = [
         message
         for turn in conversation.turns
         for message in (user(turn.user, turn.attachments), assistant(turn.answer))
     ]
+    earlier = earlier_part(conversation)
+    first = messages[0].parts if messages else ()
+    return [Message("user", (*earlier, *first)), *messages[1:]] if earlier else messages
 
 
 def run_turn(
@@ -170,7 +174,7 @@ def run_turn(
             reply = Reply(f"{result.question}{listed}")
             findings["asked"] = {"question": result.question, "options": list[Json](result.options)}
         else:
-            reply = read_result(start.app, result)
+            reply = read_result(start.app, result, made)
         if written:
             reply, rest = _with_shown("".join(written), reply)
             if rest:
@@ -311,8 +315,9 @@ def _chosen(asked: AskUser, text: str) -> str:
     return asked.options[number - 1] if 1 <= number <= len(asked.options) else text
 
 
-def read_result(app: App, result: object) -> Reply:
-    """Return what a program returned as a reply whose text, value and delta fit the app.
+def read_result(app: App, result: object, made: Sequence[Reply] = ()) -> Reply:
+    """Return what a program returned as a reply whose text, value and delta fit the app; those of the replies that were `made` by
+    default turns were checked.
 
     Raises:
         ConfigError: it is not a reply, a text or a value.
@@ -339,7 +344,7 @@ def read_result(app: App, result: object) -> Reply:
         value = app.output_type.dump(typed)
         text = result.text or json.dumps(value, ensure_ascii=False)
         result = replace(result, value=value, typed=typed, text=text)
-    if result.delta is not None:
+    if result.delta is not None and all(result.delta != each.delta for each in made):
         try:
             app.delta_type.validate(result.delta)
         except OutputValidationError as error:
