@@ -243,6 +243,24 @@ BROKEN = [
         f"1: the front matter has more than {MAX_FRONT_CHARS} characters; move prose below it",
     ),
     (
+        "a text with a comma in braces",
+        "ask: Language",
+        "ask: Language, or none",
+        "5: unknown key 'or none' in lang; a text with a comma stands in quotes",
+    ),
+    (
+        "a field to be written in a layout of changes",
+        "state:",
+        "reply: record\nstate:\n  mood: { type: str, required: true }",
+        "8: the field mood: `reply: record` asks for what changes, so `required` has no place; remove `required` or `reply`",
+    ),
+    (
+        "an example whose answer does not have the type",
+        "name: a",
+        "name: a\nanswer: { cups: int }",
+        "15: the answer of the example does not have the type `answer`: not JSON; write JSON of it",
+    ),
+    (
         "two summary sections",
         "## example",
         "## summary\nBriefly.\n## summary\nAt length.\n## example",

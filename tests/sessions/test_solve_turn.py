@@ -213,11 +213,13 @@ def test_an_app_of_ones_own_solves_with_its_tools_and_instructions(repository: R
     assert "calculator" not in opening
 
 
-@pytest.mark.parametrize("key", ["state: { a: int }", "documents: { in: guides }"])
+@pytest.mark.parametrize(
+    "key", ["state: { a: int }", "documents: { in: guides }", "---\nTeach.\n## example\nuser: a\nanswer: b"]
+)
 def test_what_solving_does_not_use_is_an_error(key: str) -> None:
     text = f"---\ntaiwa: 1\nname: physics\nflow: solve\n{key}\n---\nYou teach.\n"
 
-    with pytest.raises(ConfigError, match=r"physics\.md:5: .* has no effect with `flow: solve`"):
+    with pytest.raises(ConfigError, match=r"physics\.md:[57]: .* has no effect with `flow: solve`"):
         load_text(text, "physics.md", "physics")
 
 

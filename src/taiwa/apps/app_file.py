@@ -38,7 +38,7 @@ from taiwa.conversation.state import (
 )
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError
 from taiwa.kernel.messages import JsonSchema, Sampling
-from taiwa.kernel.serialization import Json, is_number
+from taiwa.kernel.serialization import Json, is_number, parse_json
 from taiwa.yamlfile import SURROGATE, Entry, Items, Location, Scalar, Table, Tree, parse_yaml, to_json, yaml_text
 
 if TYPE_CHECKING:
@@ -154,7 +154,10 @@ class Keys:
         for entry in self.table.entries:
             if entry.key not in self.known:
                 message = f"unknown key {quoted(entry.key)}{self.what and f' in {self.what}'}"
-                self.problems.error(entry.at, message, suggest(entry.key, self.known, "keys"))
+                is_bare = self.what and isinstance(entry.value, Scalar) and not entry.value.text
+                is_rest = is_bare and not get_close_matches(entry.key, self.known)  # `{ description: one, two }`
+                hint = "a text with a comma stands in quotes" if is_rest else suggest(entry.key, self.known, "keys")
+                self.problems.error(entry.at, message, hint)
 
     def __contains__(self, key: str) -> bool:
         return self.table.get(key) is not None
@@ -335,6 +338,9 @@ def read_front(tree: Tree | None, problems: Problems, folder: Path | None = None
                 keys.location(key), f"{key} has no effect with `flow: {app.flow}`", f"remove it, or `flow: {app.flow}`"
             )
     for each, entry in zip(fields, entries, strict=True):
+        if app.reply == "record" and each.required:
+            message = f"the field {each.name}: `reply: record` asks for what changes, so `required` has no place"
+            problems.error(entry.at, message, "remove `required` or `reply`")
         if app.reply == "environment" and not each.computed and each.reducer.needs_before:
             message = f"the field {each.name}: with `reply: environment` the model writes it whole, so {each.reduce!r} is not applied"
             problems.warn(entry.at, message, "remove `reduce`, or bound the value by union, table or last(n)")
@@ -770,7 +776,7 @@ def read_app(text: str, name: str, folder: Path | None = None) -> tuple[App | No
         problems.warn(front.name_location, message, "use the same name for both")
     if tree is not None:
         _check_placeholders(parts, front, problems)
-    examples = _examples(parts, front.app.fields, problems, sound)
+    examples = _examples(parts, front.app, problems, sound)
     if front.app.reply == "text+delta" and len(front.app.model_fields) > MANY_FIELDS and not examples:
         message = f"small models leave some of {len(front.app.model_fields)} fields out of a `text+delta` reply"
         problems.warn(front.reply_location, message, "remove `reply`, or show one by `## example`")
@@ -848,8 +854,11 @@ def _summary_prompt(parts: Parts, front: Front, problems: Problems) -> str:
     return first.text.strip()
 
 
-def _examples(parts: Parts, fields: tuple[StateField, ...], problems: Problems, sound: bool) -> tuple[Example, ...]:
-    """Return the example turns; their deltas are checked if the front matter has no errors."""
+def _examples(parts: Parts, app: App, problems: Problems, sound: bool) -> tuple[Example, ...]:
+    """Return the example turns; they are checked if the front matter has no errors."""
+    if app.flow == SOLVE and parts.examples:
+        message = f"`## example` has no effect with `flow: {SOLVE}`, whose examples show calls"
+        problems.error(Location(parts.examples[0].line - 1), message, f"remove it, or `flow: {SOLVE}`")
     if len(parts.examples) > MAX_EXAMPLES:
         at = Location(parts.examples[MAX_EXAMPLES].line - 1)
         problems.error(at, f"more than {MAX_EXAMPLES} examples", "keep the best")
@@ -861,11 +870,11 @@ def _examples(parts: Parts, fields: tuple[StateField, ...], problems: Problems, 
             message = f"the examples have more than {MAX_EXAMPLE_CHARS} characters"
             problems.error(Location(block.line - 1), message, "keep the best")
             break
-        examples.append(_example(block, fields, problems, sound))
+        examples.append(_example(block, app, problems, sound))
     return tuple(examples)
 
 
-def _example(block: Block, fields: tuple[StateField, ...], problems: Problems, sound: bool) -> Example:
+def _example(block: Block, app: App, problems: Problems, sound: bool) -> Example:
     heading = Location(block.line - 1)
     known = len(problems.entries)
     tree = parse_yaml(block.text, problems.error, block.line)
@@ -880,8 +889,16 @@ def _example(block: Block, fields: tuple[StateField, ...], problems: Problems, s
             problems.error(heading, f"the example has no `{key}`", f"add `{key}: …`")
     delta = keys.inner("delta")
     if delta is not None and sound:
-        _check_delta(delta, keys.location("delta"), fields, problems)
+        _check_delta(delta, keys.location("delta"), app.fields, problems)
     user, answer = keys.text("user"), keys.text("answer")
+    if answer and sound and app.flow != ROUTE and (typed := app.output_type) is not None:
+        try:
+            typed.validate(parse_json(answer))
+        except (ValueError, OutputValidationError) as error:
+            why = (*getattr(error, "diagnostics", ()), "not JSON")[0]
+            keys.error(
+                "answer", f"the answer of the example does not have the type `answer`: {why}", "write JSON of it"
+            )
     return Example(user.removesuffix("\n"), answer.removesuffix("\n"), None if delta is None else to_json(delta))
 
 
