@@ -121,6 +121,19 @@ def test_what_a_list_already_has_is_added_again_only_if_the_user_says_it_again(
     assert 'not said: items: [{"what": "train", "amount": 84}' in driven.notes[0].text
 
 
+def test_what_a_list_already_has_is_added_again_only_if_the_reply_says_it_again(drive: Drive) -> None:
+    events = StateField("events", "list[str]", reduce="last(3)", source="reply")
+    before = add_turn(
+        begin(app(events, reply="auto")), "I go.", "You leave the inn.", {"events": ["You leave the inn"]}
+    )
+    changes = json.dumps([{"field": "events", "value": ["You leave the inn", "You sleep"]}])
+
+    driven = drive(lambda: say("I sleep.")(before), scripted_model("You sleep.", changes, capabilities=LOCAL))
+
+    assert driven.value[1].state == {"events": ["You leave the inn", "You sleep"]}
+    assert driven.notes[-1].text.startswith('not recorded, because it was not said: events: ["You leave the inn"]')
+
+
 COUNT = StateField("count", "int | null")
 
 

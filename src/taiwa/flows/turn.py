@@ -404,9 +404,7 @@ def _record(conversation: Conversation, text: str) -> Program[tuple[ParsedReply,
         from taiwa.flows.ask.provenance import stated_only
 
         kept, left_out = stated_only(conversation, text, parsed.delta)
-        if left_out:
-            shown = _named(left_out, [*left_out])
-            yield from notify(Wording("not recorded, because it was not said: {names} (`cite: false` takes it all the same)", names=shown), code="turn", warning=True)  # fmt: skip
+        yield from _not_said(left_out)
         parsed = replace(parsed, delta=(yield from _wished(conversation, text, kept, response.text)))
     turn = TurnContext(conversation.count + 1, text, "", None)
     try:
@@ -426,6 +424,12 @@ def _accepted(conversation: Conversation, parsed: ParsedReply) -> ParsedReply:
         except InputError as error:
             refused[name] = (f"$.{name}: {error.message}",)
     return replace(parsed, delta=None, usable=usable, refused=refused, problems=()).settled(*parsed.problems)
+
+
+def _not_said(left_out: Mapping[str, Json]) -> Program[None]:
+    if left_out:
+        shown = _named(left_out, [*left_out])
+        yield from notify(Wording("not recorded, because it was not said: {names} (`cite: false` takes it all the same)", names=shown), code="turn", warning=True)  # fmt: skip
 
 
 def _wished(conversation: Conversation, text: str, delta: dict[str, Json], written: str) -> Program[dict[str, Json]]:
@@ -460,8 +464,13 @@ def _record_reply(
     response = yield from complete_or_downgrade(request, HideOutput)
     cut = FINISH_WARNINGS.get(response.finish)
     changed = parse_changes(app, response.text) if cut is None else ParsedReply("", None, (cut,))
-    problems = (*parsed.problems, *changed.problems)
-    return replace(parsed, delta=parsed.delta | (changed.delta or {}), problems=problems)
+    kept = changed.delta or {}
+    if kept:
+        from taiwa.flows.ask.provenance import without_repeats
+
+        kept, repeated = without_repeats(conversation, "reply", f"{parsed.answer}{results}", kept)
+        yield from _not_said(repeated)
+    return replace(parsed, delta=parsed.delta | kept, problems=(*parsed.problems, *changed.problems))
 
 
 def record_first(turns: Sequence[PastTurn], turn: Step[Conversation, Reply]) -> Step[Conversation, Reply]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Literal, TypeAlias, cast
 
 from taiwa.conversation.history import Conversation
+from taiwa.conversation.state import FieldSource
 from taiwa.conversation.state_record import known_words
 from taiwa.flows.ask.answer import values_in
 from taiwa.flows.ask.ask_result import AskResult, Citation, make_citation
@@ -168,27 +169,38 @@ def stated_only(
         words = word_set(part) if isinstance(part, str) else frozenset[str]()
         return not words <= said and any(part == other for each, other in state.items() if each != name)
 
-    def is_repeated(name: str, item: Json) -> bool:
-        """Whether a list has an item already, would have it twice, and the user does not say it again."""
-        reduce, had = fields[name].reducer, state[name]
-        listed = [item_at(each, "entry") if reduce.name == "log" else each for each in items_at(had)]
-        if item not in listed or reduce.step(had, [item], 0) == had:
-            return False
-        return any(sentence_with(str(words), text) is None for _, words in values_in(item))
-
     left_out: dict[str, Json] = {
         name: part
         for name, part in free
         if part != state.get(name) and (not is_said(part) or is_of_another(name, part))
     }
-    kept = {name: part for name, part in delta.items() if name not in left_out}
-    for name, part in delta.items():
-        field = fields.get(name)
-        if field and field.cite is not False and field.source == "user" and field.reducer.delta_kind == "items":
-            repeated = [item for item in items_at(part) if is_repeated(name, item)]
-            left_out |= {name: repeated} if repeated else {}
-            kept[name] = [item for item in items_at(part) if item not in repeated]
-    return kept, left_out
+    kept, repeated = without_repeats(conversation, "user", text, delta)
+    return {name: part for name, part in kept.items() if name not in left_out}, left_out | repeated
+
+
+def without_repeats(
+    conversation: Conversation, source: FieldSource, text: str, delta: Mapping[str, Json]
+) -> tuple[dict[str, Json], dict[str, Json]]:
+    """Leave out of a delta the items that a list already has, would have twice, and that the text of their source does not state
+    again; return it with them.
+    """
+    kept, repeated = dict(delta), dict[str, Json]()
+    for field in conversation.app.model_fields:
+        had, reduce = conversation.state[field.name], field.reducer
+        if field.source != source or field.cite is False or reduce.delta_kind != "items" or field.name not in delta:
+            continue
+        listed = [item_at(each, "entry") if reduce.name == "log" else each for each in items_at(had)]
+        again = [
+            item
+            for item in items_at(delta[field.name])
+            if item in listed
+            and reduce.step(had, [item], 0) != had
+            and any(sentence_with(str(words), text) is None for _, words in values_in(item))
+        ]
+        if again:
+            repeated[field.name] = again
+            kept[field.name] = [item for item in items_at(delta[field.name]) if item not in again]
+    return kept, repeated
 
 
 FREE = ("string", "integer", "number", "boolean", "null")
