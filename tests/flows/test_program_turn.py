@@ -233,9 +233,25 @@ def unknown(_: Conversation, text: str) -> Program[Reply]:
     return Reply(text, {"price": 1})
 
 
+def changing(conversation: Conversation, text: str) -> Program[str]:
+    yield from gather(())
+    conversation.state["cost"] = 3
+    return text
+
+
+def staying(_: Conversation, text: str) -> Program[str]:
+    try:
+        yield AskUser("Which?")
+    finally:
+        yield AskUser("And which?")
+    return text
+
+
 @pytest.mark.parametrize(
     ("program", "error", "message"),
     [
+        (changing, ConfigError, "the program changing changed conversation.state; return the change in a reply"),
+        (staying, ConfigError, "the program staying failed: RuntimeError: generator ignored GeneratorExit"),
         (raising, ConfigError, "the program raising failed: KeyError: 'tea'"),
         (leaving, ConfigError, "the program leaving failed: SystemExit: no tea"),
         (odd, ConfigError, "the program odd yielded a str; yield an effect"),

@@ -650,7 +650,8 @@ def _flow(keys: Keys, *, is_stored: bool) -> str:
         keys.problems.code(keys.location("flow"), error)
         return name
     if not callable(found):
-        keys.error("flow", f"{name} is not a function", "name a generator function")
+        plain = re.sub(r"@\w+", "", name)
+        keys.error("flow", f"{plain} is not a function", "name a generator function")
     return name
 
 

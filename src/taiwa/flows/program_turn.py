@@ -7,6 +7,7 @@ program again from its beginning: what it did before is answered from the journa
 import json
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar, cast
 from unicodedata import normalize
@@ -165,9 +166,14 @@ def run_turn(
                 yield Notify(TextDelta(reply.text))  # the reply is checked before it is shown, or no model wrote it
             return replace(reply, findings=replace(found, calls=()))
 
-        begun = _begun(program, start, texts[0])
+        given = replace(start, state=deepcopy(start.state))
+        begun = _begun(program, given, texts[0])
         running = _until_question(begun, answers, said, performed, calls, passages)
         result = yield from _without_earlier_notices(running, answers)
+        if given.state != start.state:
+            raise ConfigError(
+                f"the program {program_name(program)} changed conversation.state; return the change in a reply"
+            )
         findings: dict[str, Json] = {"program": program_name(program)}
         if isinstance(result, AskUser):
             listed = "".join(f"\n{number}. {option}" for number, option in enumerate(result.options, 1))
@@ -268,12 +274,12 @@ def _until_question(
         answer, problem = None, None
         if isinstance(effect, AskUser):
             if not answers:
-                program.close()
+                _close(program)
                 return effect
             answer = _chosen(effect, answers.pop(0))
             said.append(answer)
         elif not isinstance(effect, Effect):  # a user's program
-            program.close()
+            _close(program)
             hint = "write `yield from`" if isinstance(effect, Generator) else "yield an effect"
             raise ConfigError(f"the program {program_name(program)} yielded {describe(effect)}; {hint}")
         else:
@@ -287,6 +293,13 @@ def _until_question(
                 written = exact_json(dict(effect.arguments), allow_nan=True)
                 failed = ToolResult("", effect.name, error=str(problem))
                 calls.append(call_json(effect.name, written, answer if isinstance(answer, ToolResult) else failed))
+
+
+def _close(program: Program[Any]) -> None:
+    try:
+        program.close()
+    except FAILURES as error:
+        raise _failed(program, error) from error
 
 
 def _without_earlier_notices(program: Program[T], answers: list[str]) -> Program[T]:
