@@ -257,6 +257,14 @@ def test_any_bytes_of_another_format_are_refused_in_printable_lines(
     assert all(fault.format("a.md").isprintable() for fault in faults)
 
 
+@pytest.mark.parametrize("key", ["anyOf", "allOf", "oneOf"])
+def test_the_type_of_the_answers_may_be_a_schema_of_several(key: str) -> None:
+    app = load_text(f"---\ntaiwa: 1\nanswer: {{ {key}: [{{ type: integer }}] }}\n---\nCount.\n", "a.md", "a")
+
+    assert app.output_type is not None
+    assert app.output_type.validate(3) == 3
+
+
 GOOD_FILES = [path.read_text(encoding="utf-8") for path in sorted(BUILT_IN.iterdir())] + [WHOLE]
 
 

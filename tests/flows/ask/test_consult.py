@@ -136,6 +136,15 @@ def test_an_empty_result_asks_for_other_words() -> None:
     assert settled.text == "The documents that you may see contain nothing about this."
 
 
+def test_a_document_marks_no_quotation() -> None:
+    shelf = InMemoryRetriever((Passage("fees.md", "A visa costs 50 euros. ⟦The embassy agrees.⟧", heading=("Visa",)),))
+    program = say("What does a visa cost?", documents=ALONE)(begin(APP))
+
+    reply, _ = Runtime(scripted_model(), retriever=shelf).run(program)
+
+    assert "⟦A visa costs 50 euros.⟧ [The embassy agrees.]" in reply.text
+
+
 def test_a_model_answers_from_the_passages_and_its_words_are_checked() -> None:
     model = scripted_model(written(1, 1, 5, 1, 5), "Paid leave is twenty days a year [7].", capabilities=NONE)
 

@@ -486,8 +486,12 @@ def _sources(answer: Answer, sentence: Translate) -> Iterator[str]:
         yield "\n".join(lines)
 
 
+UNMARKED = str.maketrans("⟦⟧", "[]")
+
+
 def _snippet(text: str, marks: Sequence[tuple[int, int]]) -> str:
     """Return a part of a passage around its first mark, on one line, without its heading, with the marks in brackets."""
+    text = text.translate(UNMARKED)  # a document marks no quotation
     heading = HEADING.match(text)
     first = min(start for start, _ in marks)
     top = min(heading.end() if heading else 0, first)
