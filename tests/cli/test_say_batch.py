@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from taiwa.operations.json_shape import members_of
+from taiwa.operations.result_json import RowEnd, TurnEnd
 from taiwa.sql.sqlite import SqliteDatabase
-from tests.cli.conftest import ModelServer, Taiwa, delta
+from tests.cli.conftest import ModelServer, Place, Taiwa, delta
 from tests.peers.faults import Act, Scene, event, head, raw, silence, speech, status
 from tests.waiting import wait_for
 
@@ -642,3 +644,39 @@ def test_a_row_searches_the_documents_of_its_app(
     assert "leave" in rows[0]["answer"]
     assert "Galway" in str(model_server.requests[0]["messages"])
     assert [row["error"] for row in rows] == [None, None]
+
+
+@pytest.mark.parametrize("mode", ["map", "fold"])
+def test_a_row_has_what_the_result_of_its_turn_has_also_when_it_is_kept(
+    taiwa: Taiwa, model_server: ModelServer, apps: Callable[[str, str], Path], place: Place, mode: str
+) -> None:
+    (place.folder / "guides").mkdir()
+    (place.folder / "guides" / "inns.md").write_text("# Inns\n\nThe Inn of the Cat costs 80 pounds a night.\n")
+    keys = f"tools: [calculator]\ndocuments: {{ in: {place.folder / 'guides'}, policy: never }}"
+    apps("desk", f"---\ntaiwa: 1\nstate: {{ town: {{ type: str, cite: true }} }}\n{keys}\n---\nTalk.\n")
+    rows, out = place.folder / "rows.txt", place.folder / "out.jsonl"
+    rows.write_text("What does the Inn of the Cat cost?\n")
+    answer = delta("The Inn of the Cat costs 80 pounds a night. [1] That is 80 * 2 = 170.", town="Nara")
+    model_server(answer, answer)
+    said = taiwa.ok("say", "desk", rows.read_text().strip(), "--json").json
+    command = ("batch", "desk", str(rows), "--mode", mode, "-o", str(out), "--resume")
+
+    taiwa.ok(*command)
+    (first,) = read_rows(out)
+    taiwa.ok(*command)
+    (kept,) = read_rows(out)
+
+    same = set(said) - {"session", "node", "parent", "text", "seconds"}
+    assert {"findings", "state_read", "warnings", "value", "usage"} <= same
+    assert {name: first[name] for name in same} == {name: said[name] for name in same}
+    assert {name: kept[name] for name in same} == {name: first[name] for name in same}
+    assert first["answer"] == said["text"]
+    assert [each.partition(":")[0] for each in first["warnings"]] == ["the answer has a wrong equation", "town"]
+    assert first["findings"]["documents"]["claims"][0]["citations"][0]["words"].startswith("The Inn of the Cat")
+    assert len(model_server.requests) == 2
+
+
+def test_a_row_has_every_member_of_a_turn() -> None:
+    turn, row = ({member.name for member in members_of(shape)} for shape in (TurnEnd, RowEnd))
+
+    assert turn <= row

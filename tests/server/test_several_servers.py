@@ -25,8 +25,8 @@ from taiwa.server.access import COOKIE_SECONDS, Access
 from taiwa.server.conversation_turns import FollowedRuns
 from taiwa.server.http_responses import ApiError
 from taiwa.server.runs import RunEvent
-from taiwa.server.shared_store import LEFT_OUT, event_from_json, event_to_json
-from taiwa.sessions.commit_turn import TurnResult
+from taiwa.server.shared_store import event_from_json, event_to_json
+from taiwa.sessions.commit_turn import LEFT_OUT, TurnResult
 from taiwa.store import Store
 from tests.database import Database
 from tests.server.processes import ROOT, ServerProcess, server_processes

@@ -150,7 +150,7 @@ class TurnEnd(TypedDict):
 
 
 class RowEnd(TypedDict):
-    """The result of a row of a batch."""
+    """The result of a row of a batch: its text and answer, and what `TurnEnd` has."""
 
     index: Annotated[int, "input.index"]
     id: Annotated[Json, "input.id"]
@@ -161,12 +161,19 @@ class RowEnd(TypedDict):
     answer: str | None
     value: Annotated[Json, "turn.reply.value"]
     delta: Annotated[Json, "turn.delta"]
+    findings: Annotated[Json, "turn.findings"]
     state: Json
+    state_read: Annotated[bool, "turn.reply.state_read"]
     warnings: Annotated[list[str], "turn.warnings"]
     usage: Annotated[JsonObject | None, "turn.spent", usage_to_json]
     cost: Annotated[Cost, "turn.spent.cost"]
+    seconds: Annotated[Seconds, "turn.spent.seconds"]
     error: Json
     attempts: NotRequired[Annotated[list[AttemptEntry], "turn.reply.findings.attempts", or_null]]
+    answered_by: NotRequired[Annotated[str, "turn.reply.findings.rationale.answered_by"]]
+    ending: NotRequired[Annotated[str, "turn.reply.findings.rationale.ending"]]
+    tool_mode: NotRequired[Annotated[str, "turn.reply.findings.rationale.tool_mode"]]
+    calls: NotRequired[Annotated[list[ExecutedCallEntry], "turn.reply.findings.rationale.calls"]]
 
 
 class ReplayedEntry(TypedDict):

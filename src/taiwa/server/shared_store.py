@@ -8,21 +8,15 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from operator import attrgetter
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol, cast
 
-from taiwa.flows.ask.ask_result import AskResult
-from taiwa.flows.extract import Attempt
-from taiwa.flows.solve.rationale import ExecutedCall, Rationale
-from taiwa.flows.turn import Findings
 from taiwa.kernel.errors import ConfigError, StoreError
-from taiwa.kernel.messages import Response
 from taiwa.kernel.serialization import Json, record, restore
 from taiwa.server.access import Repositories
 from taiwa.server.http_responses import SERVER, ApiError
 from taiwa.server.runs import RunEvent, Take
-from taiwa.sessions.commit_turn import TurnResult
+from taiwa.sessions.commit_turn import TurnResult, turn_from_json, turn_to_json
 from taiwa.store.server_records import SharedRun, SharedRuns
 
 logger = logging.getLogger("taiwa.server")
@@ -221,25 +215,13 @@ class Sharing:
                 logger.warning("the store cannot be asked for other servers: %s", error.message)
 
 
-LEFT_OUT: Mapping[str, type] = {
-    "reply.response": Response,
-    "reply.findings.calls": ExecutedCall,
-    "reply.findings.rationale": Rationale,
-    "reply.findings.attempts": Attempt,
-}
-"""The parts of a turn that its record leaves out, and their types, without which they could not be restored."""
-
-
 def event_to_json(each: RunEvent) -> Json:
     """Serialise an event of a run for another server."""
     event = each.event
     if isinstance(event, ApiError):
         return {"index": each.index, "error": asdict(event)}
     if isinstance(event, TurnResult):
-        parts = {name: record(getattr(event, name)) for name in ("reply", "spent", "calls")}
-        more = {path: record(attrgetter(path)(event)) for path in LEFT_OUT}
-        texts = {name: getattr(event, name) for name in ("session", "node", "parent", "state", "findings", "prefix")}
-        return {"index": each.index, "turn": {**texts, **parts}, "reply": more}
+        return {"index": each.index, "turn": turn_to_json(event)}
     return {"index": each.index, "event": record(event)}
 
 
@@ -250,10 +232,5 @@ def event_from_json(data: Json) -> RunEvent:
     if "error" in read:
         return RunEvent(index, ApiError(**read["error"]))
     if "turn" in read:
-        turn: dict[str, Any] = dict(read["turn"])
-        turn |= {name: restore(turn[name]) for name in ("reply", "spent", "calls")}
-        response, *more = (restore(read["reply"][path]) for path in LEFT_OUT)
-        found = Findings(AskResult.of(turn["findings"]), *more)
-        turn["reply"] = replace(turn["reply"], response=response, findings=found)
-        return RunEvent(index, TurnResult(**turn))
+        return RunEvent(index, turn_from_json(read["turn"]))
     return RunEvent(index, restore(read["event"]))

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, Node, begin
@@ -18,8 +18,8 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.effects import Program
 from taiwa.kernel.errors import AuthenticationError, ConfigError, InputError, LimitError, StoreError, TaiwaError
 from taiwa.kernel.execution import Journal, RunResult
-from taiwa.kernel.messages import Response, Usage, assistant
-from taiwa.kernel.serialization import Json, digest, items_at, record, restore, value
+from taiwa.kernel.messages import Usage
+from taiwa.kernel.serialization import Json, digest, items_at, value
 from taiwa.kernel.usage_limits import Billing, RunUsage, UsageLimits, check_cost, usage_of
 from taiwa.sessions.commit_turn import (
     PricedModel,
@@ -32,7 +32,10 @@ from taiwa.sessions.commit_turn import (
     prepare_turn,
     request_counter,
     sink,
+    turn_from_json,
+    turn_to_json,
 )
+from taiwa.sessions.replay import recorded_replies
 from taiwa.sessions.repository import Repository
 from taiwa.sessions.session import Session
 from taiwa.store import item_key
@@ -94,34 +97,11 @@ def failed_row(row_input: BatchInput, error: TaiwaError) -> BatchRow:
     return BatchRow(row_input, _turn(Reply("", findings=Findings(attempts=attempts)), usage_of(error)), failure)
 
 
-def _turn(reply: Reply, spent: RunUsage, state: "State | None" = None) -> TurnResult:
-    return TurnResult(reply, "", "", "", spent, dict(state or {}))
-
-
-def _row_to_store(turn: TurnResult) -> Json:
-    """Return what is stored of an answered row, without its position in the file."""
-    reply = turn.reply
-    stored = {
-        "answer": reply.text, "value": reply.value, "delta": reply.delta, "state": turn.state, "warnings": reply.warnings,
-        "spent": turn.spent, "refused": reply.is_refused, "attempts": reply.findings.attempts,
-    }  # fmt: skip
-    return {name: record(each) for name, each in stored.items()}
-
-
-def _stored_row(row_input: BatchInput, data: dict[str, Json]) -> BatchRow:
-    """Rebuild a row from what is stored of it."""
-    stored: dict[str, Any] = {name: restore(each) for name, each in data.items()}
-    answer = str(stored["answer"])
-    refusal = Response(assistant(answer), "refusal") if stored["refused"] else None
-    reply = Reply(
-        answer,
-        stored["delta"],
-        stored["warnings"],
-        value=stored["value"],
-        response=refusal,
-        findings=Findings(attempts=stored["attempts"]),
-    )
-    return BatchRow(row_input, _turn(reply, stored["spent"], stored["state"]), reused=True)
+def _turn(reply: Reply, spent: RunUsage, after: Conversation | None = None) -> TurnResult:
+    """Return a turn that is not one of a session."""
+    if after is None:
+        return TurnResult(reply, "", "", "", spent)
+    return TurnResult(reply, "", "", "", spent, dict(after.state), findings=after.new_nodes[-1].findings)
 
 
 def is_fatal(error: TaiwaError) -> bool:
@@ -281,7 +261,7 @@ class TurnBatch:
                 return stored
             done = await self._run(started[0], room)
             (reply, after), spent = done.value, done.spent
-            row = BatchRow(row_input, _turn(reply, spent, after.state))
+            row = BatchRow(row_input, _turn(reply, spent, after))
             await finish_in_thread(partial(self._finish, started[0], row))
         except BaseException as error:
             for row_run in started:
@@ -305,7 +285,7 @@ class TurnBatch:
         if item is None:
             return None
         if self.resume and item.status == "done" and isinstance(item.result, dict):
-            return _stored_row(row_input, item.result)
+            return BatchRow(row_input, turn_from_json(item.result), reused=True)
         if waited:
             self._interrupted = self._find_interrupted()  # the other process has ended
         with ExitStack() as stack:
@@ -321,7 +301,7 @@ class TurnBatch:
 
     def _finish(self, row_run: _StartedRow, row: BatchRow) -> None:
         # Store the result first, so that a crash in between does not repeat the row.
-        self.repository.store.batches.finish(row_run.name, _row_to_store(row.turn))
+        self.repository.store.batches.finish(row_run.name, turn_to_json(row.turn))
         self.repository.store.runs.end(row_run.run, "done")
 
     async def _run(self, started: _StartedRow, room: "_Room | None") -> RunResult[tuple[Reply, Conversation]]:
@@ -393,11 +373,12 @@ def run_in_one_session(session: Session, rows: Iterable[BatchInput], before: Ite
         TaiwaError: further rows would fail in the same way.
     """
     there = deque(before)
+    replies = recorded_replies(session.repository, there[-1]) if there else {}
     for row_input in rows:
         if row_input.error:
             yield failed_row(row_input, InputError(row_input.error))
         elif there and row_input.is_turn(session.repository.store.nodes.get(there[0])):
-            yield _committed_row(session, row_input, there.popleft())
+            yield _committed_row(session, row_input, there.popleft(), replies)
         elif there:
             yield failed_row(row_input, InputError(CONTINUED_WITHOUT))
         else:
@@ -429,7 +410,7 @@ def _resume_turn(session: Session, row_input: BatchInput) -> TurnResult | None:
     return session.resume()
 
 
-def _committed_row(session: Session, row_input: BatchInput, node: str) -> BatchRow:
+def _committed_row(session: Session, row_input: BatchInput, node: str, replies: Mapping[str, Reply]) -> BatchRow:
     repository = session.repository
     turn, after = repository.store.nodes.get(node), repository.checkout(node)
     spent = RunUsage()
@@ -437,9 +418,9 @@ def _committed_row(session: Session, row_input: BatchInput, node: str) -> BatchR
         if call.kind == "complete":
             cost = None if call.usage is None else call.cost_nano
             spent = spent + RunUsage(1, 0, call.usage or Usage(), int(call.usage is None), cost, call.time.ms / 1000)
-    reply = Reply(turn.answer or "", turn.delta, value=after.app.read_answer(turn.answer))
+    reply = replies.get(node) or Reply(turn.answer or "", turn.delta, value=after.app.read_answer(turn.answer))
     place = session.name, node, repository.store.refs.back(node, 1)
-    return BatchRow(row_input, TurnResult(reply, *place, spent, after.state), reused=True)
+    return BatchRow(row_input, TurnResult(reply, *place, spent, after.state, findings=turn.findings), reused=True)
 
 
 def committed_rows(session: Session, rows: Iterable[BatchInput]) -> tuple[str, ...]:

@@ -8,13 +8,14 @@ the history from its root. A turn of the flow `ask` assigns its session to the u
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from itertools import takewhile
 from math import inf
+from operator import attrgetter
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
 
@@ -30,7 +31,7 @@ from taiwa.conversation.history import (
     turn_digest,
 )
 from taiwa.conversation.state import State
-from taiwa.flows.turn import Reply, compact, complete_turn, input_text, record_first, say
+from taiwa.flows.turn import Findings, Reply, compact, complete_turn, input_text, record_first, say
 from taiwa.kernel.approval import ApprovalRequest, Approve
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.effects import Complete, Program, Step, notify
@@ -333,6 +334,32 @@ class TurnResult(Generic[V]):
     def cost(self) -> Decimal | None:
         """The cost of the turn in currency units; None if a price is unknown."""
         return currency_units(self.spent.cost)
+
+
+LEFT_OUT = ("reply.response", "reply.findings.calls", "reply.findings.rationale", "reply.findings.attempts")
+"""The parts of a turn that the record of its reply leaves out."""
+
+
+def turn_to_json(turn: "TurnResult[Any]") -> dict[str, Json]:
+    """Serialise a turn, without the value of a type that only code has."""
+    parts = {name: record(getattr(turn, name)) for name in ("reply", "spent", "calls")}
+    more: dict[str, Json] = {path: record(attrgetter(path)(turn)) for path in LEFT_OUT}
+    texts = {name: getattr(turn, name) for name in ("session", "node", "parent", "state", "findings", "prefix")}
+    return {**texts, **parts, "more": more}
+
+
+def turn_from_json(data: Mapping[str, Any]) -> "TurnResult[Any]":
+    """Read a turn that `turn_to_json` wrote."""
+    from taiwa.flows.ask.ask_result import AskResult
+    from taiwa.flows.extract import Attempt
+    from taiwa.flows.solve.rationale import ExecutedCall, Rationale
+
+    del Attempt, ExecutedCall, Rationale  # their tags are known from now on
+    turn = dict(data) | {name: restore(data[name]) for name in ("reply", "spent", "calls")}
+    kept = turn.pop("more")
+    response, *more = (restore(kept[path]) for path in LEFT_OUT)
+    found = Findings(AskResult.of(turn["findings"]), *more)
+    return TurnResult(**turn | {"reply": replace(turn["reply"], response=response, findings=found)})
 
 
 KEEP_SECONDS = 1.0

@@ -76,6 +76,18 @@ def stored_result(repository: Repository, run: Run, name: str) -> TurnResult:
     return TurnResult(reply, run.ref, name, parent, spent, entry.after.state, tools, node.findings, node.prefix)
 
 
+def recorded_replies(repository: Repository, revision: str) -> dict[str, Reply]:
+    """Return the replies of the turns of a history by their nodes, of those that can be replayed."""
+    found: dict[str, Reply] = {}
+    for entry, before, recorded in _with_bases(repository, revision):
+        replies = list[Reply]()
+        if entry.node.kind == "turn":
+            _replay_turn(repository, entry, before, recorded, replies=replies)
+        for reply in replies:
+            found[entry.hash] = reply
+    return found
+
+
 @value
 class RecordedStep:
     """An effect of a turn and its entry in the journal; the effect is None if the turn cannot be replayed."""
