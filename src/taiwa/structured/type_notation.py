@@ -44,7 +44,7 @@ MARKS = "\u0300-\u036f\u3099\u309a"
 
 NAME = rf"[^\W\d][\w{MARKS}]*(?:-\w[\w{MARKS}]*)*"
 TOKEN = re.compile(
-    r'\s*(?:(?P<string>"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*")'
+    r'\s*(?:(?P<string>"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*"|\'[^\'\\\x00-\x1f]*\')'
     r"|(?P<number>-?[0-9]+(?:\.(?!\.)[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
     rf"|(?P<word>{NAME})|(?P<dots>\.\.)|(?P<mark>[][{{}}()|,:?]))"
 )
@@ -76,6 +76,8 @@ def parse_fields(text: str) -> tuple[dict[str, Annotation], frozenset[str]]:
 
     >>> parse_fields("name, age?: int")
     ({'name': <class 'str'>, 'age': <class 'int'>}, frozenset({'name'}))
+    >>> parse_fields("label: spam|ham")[0] == parse_fields("label: 'spam' | 'ham'")[0]
+    True
     >>> parse_fields("label: spam|ham")[0]
     {'label': typing.Union[typing.Literal['spam'], typing.Literal['ham']]}
 
@@ -289,6 +291,9 @@ class _Parser:
         self.kind, self.word = token.lastgroup or "", token.group(token.lastgroup or 0)
         self.column, self.at = token.start(token.lastgroup or 0) + 1, token.end()
 
+    def string(self) -> str:
+        return self.word[1:-1] if self.word[0] == "'" else str(json.loads(self.word))
+
     def fail(self, expected: str) -> None:
         found = repr(self.word[:20]) if self.kind else "the end"
         problem = Wording("expected {expected}, not {found}", expected=expected, found=found)
@@ -317,7 +322,7 @@ class _Parser:
 
     def term(self) -> Annotation:
         if self.kind == "string":
-            annotation = CONSTRUCTORS["literal"][json.loads(self.word)]
+            annotation = CONSTRUCTORS["literal"][self.string()]
             self.step()
             return annotation
         if self.has("("):
@@ -349,7 +354,7 @@ class _Parser:
         while not self.has("}"):
             if self.kind not in ("word", "string"):
                 self.fail("a field name or `}`")
-            name = str(json.loads(self.word)) if self.kind == "string" else self.word
+            name = self.string() if self.kind == "string" else self.word
             if not name or name in fields:
                 self.fail("another field name" if name else "a field name")
             self.step()
