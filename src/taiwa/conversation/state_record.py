@@ -65,9 +65,10 @@ def record_request(
     else:
         before = conversation.last_answer
         said = prompts.exchange.format(answer=before, text=text) if before else text
-    messages = (*_opening(app, source, prompts), user(_last(prompts, said, view)))
+    opening = _opening(app, source, prompts)
+    messages = (*opening, user(_last(prompts, said, view)))
     constraint = changes_schema(app, text) if reply is None else changes_schema(app)
-    return Request(messages, constraint=constraint, sampling=Sampling(max_tokens=MAX_TOKENS))
+    return Request(messages, constraint=constraint, sampling=Sampling(max_tokens=MAX_TOKENS), opening=len(opening))
 
 
 def questioned(app: App, state: State, delta: Mapping[str, Json], written: str, text: str) -> tuple[str, ...]:
@@ -92,8 +93,9 @@ def question_request(app: App, state: State, delta: Mapping[str, Json], names: S
         about = prompts.about.format(state=prompts.record, text=asked, changed=changed)
         messages += user(about), assistant("change" if wishes else ASKS)
     known, changes = (json.dumps({name: part[name] for name in names}, ensure_ascii=False) for part in (state, delta))
-    messages.append(user(prompts.about.format(state=known, text=text, changed=changes)))
-    return Request(tuple(messages), constraint=Choice(ASKS, "change"), sampling=Sampling(max_tokens=8))
+    last = user(prompts.about.format(state=known, text=text, changed=changes))
+    sampling = Sampling(max_tokens=8)
+    return Request((*messages, last), constraint=Choice(ASKS, "change"), sampling=sampling, opening=len(messages))
 
 
 def changes_schema(app: App, text: str | None = None) -> JsonSchema:

@@ -144,6 +144,7 @@ def turn_request(
     in_words = app.output_type is None and (layout == "record" or not app.model_fields)
     if material is not None and in_words:
         messages += _shown(material.exchanges, noted=bool(app.model_fields))
+    shared = len(messages)
     earlier = earlier_part(conversation)
     count = len(conversation.turns) if material is None or material.turns is None else material.turns
     turns = conversation.turns[max(len(conversation.turns) - count, 0) :]
@@ -182,6 +183,7 @@ def turn_request(
     return Request(
         tuple(messages), stop=given.stop, constraint=constraint or given.constraint, tools=given.client_tools,
         tool_choice=given.tool_choice, sampling=app.answer_sampling, top_logprobs=given.top_logprobs,
+        opening=0 if app.answer_options.system else shared,
     )  # fmt: skip
 
 

@@ -338,7 +338,8 @@ class Request:
 
     `prefix` is the start of the answer that the model must continue; `tool_choice` is `auto`, `none`, `required` or the
     name of one of `tools`; `top_logprobs` is the number of likeliest tokens to return for each position of the answer.
-    `whole` asks for an answer in one piece, which costs less to read: nothing reads it before its end.
+    `whole` asks for an answer in one piece, which costs less to read: nothing reads it before its end. The first `opening` messages
+    begin other conversations too: a model in this process keeps what it has read of them.
     """
 
     messages: tuple[Message, ...]
@@ -350,6 +351,7 @@ class Request:
     sampling: Sampling = Sampling()
     top_logprobs: int = 0
     whole: bool = field(default=False, compare=False)
+    opening: int = field(default=0, compare=False)
 
     @property
     def files(self) -> tuple[Attachment, ...]:

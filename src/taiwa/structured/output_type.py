@@ -815,8 +815,8 @@ class _ValueRepair:
             self.fix("label", "likely")
             return labels.pop()
         try:
-            written = text if text.lstrip()[:1] in ("{", "[") else unicodedata.normalize("NFKC", text).strip()
-            inner = CONSTANTS[written][0] if written in CONSTANTS else parse_json(written)
+            plain = text if text.lstrip()[:1] in ("{", "[") else unicodedata.normalize("NFKC", text).strip()
+            inner = CONSTANTS[plain][0] if plain in CONSTANTS else parse_json(plain)
         except ValueError:
             return text
         if isinstance(inner, str) or not any(

@@ -67,7 +67,7 @@ def answer_with_citations(
         return Answer(query, documented=False)
     instructions, asked = answer_material(query, passages, language, own_prompts)
     messages = (system(instructions), *turns(history)[-TURNS_READ:], user(asked))
-    request = Request(messages, sampling=Sampling(max_tokens=MAX_ANSWER_TOKENS))
+    request = Request(messages, sampling=Sampling(max_tokens=MAX_ANSWER_TOKENS), opening=1)
     response = yield from perform(Complete(request, HideOutput))
     return read_answer(query, response, passages, history)
 

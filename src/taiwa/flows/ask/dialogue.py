@@ -388,7 +388,7 @@ def rewrite_queries(
     prompts = load_prompts(reply_language(texts, language)).replaced_by(own_prompts)
     instructions = prompts.sections["rewrite_several" if multiple else "rewrite_one"]
     messages = system(instructions), user(json.dumps([strip_control(text) for text in texts], ensure_ascii=False))
-    request = Request(messages, sampling=Sampling(max_tokens=MAX_TOKENS))
+    request = Request(messages, sampling=Sampling(max_tokens=MAX_TOKENS), opening=1)
     try:
         response = yield from perform(Complete(request, HideOutput))
     except UnsupportedError:  # a model that writes no text; the first search weights the words of the whole dialogue

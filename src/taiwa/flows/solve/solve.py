@@ -379,8 +379,8 @@ class SolveOptions:
         elif tools:
             parts.append(self.tool_format.instructions(tools, forbid_own_results=self.calls.forbid_own_results))
         head = "\n\n".join(part for part in parts if part)
-        messages = (*((system(head),) if head else ()), *self.shots, user(question))
-        return Request(messages, sampling=self.sampling)
+        opening = (*((system(head),) if head else ()), *self.shots)
+        return Request((*opening, user(question)), sampling=self.sampling, opening=len(opening))
 
 
 DEFAULT_OPTIONS = SolveOptions()

@@ -8,19 +8,19 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from concurrent.futures import wait
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from threading import Lock
-from typing import Any, Generic, Self, TypeAlias, TypeVar, get_args
+from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
 from taiwa import constraints
 from taiwa.constraints.guide import Guide, GuideState, Whitespace
 from taiwa.constraints.vocabulary import VocabularyReport, common_prefix
-from taiwa.kernel.errors import ConfigError, ContextLengthError, InputError, UnsupportedError
+from taiwa.kernel.errors import ConfigError, ContextLengthError, InputError, ModelError, UnsupportedError
 from taiwa.kernel.messages import (
     Capability,
     Chunk,
@@ -78,6 +78,8 @@ ONE_ROW = np.zeros(1, dtype=np.intp)
 """The rows of the output head to compute for tokens whose logits are not used."""
 MIN_COMMON_TOKENS = 8
 """A sequence with a shorter common prefix is not worth reusing."""
+FEWEST_TOKENS, MOST_TOKENS = 128, 4_096
+"""Tokens of an opening that is kept: fewer are read in less time than a user notices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,11 @@ class PrefixCache:
                 or sum(len(kept.tokens) for kept, _ in self._entries) > self._backend.context
             ):
                 del self._entries[0]
+
+    def common(self, prompt: Sequence[int]) -> int:
+        """Return the length of the longest beginning of a prompt that a sequence has."""
+        with self._lock:
+            return max((common_prefix(sequence.tokens, prompt) for sequence, _ in self._entries), default=0)
 
     def clear(self) -> None:
         """Remove all sequences."""
@@ -266,6 +273,16 @@ class LoadedModel(Generic[AnyNetwork]):
 AnyLoaded = TypeVar("AnyLoaded", bound=LoadedModel[Any])
 
 
+class KeptOpenings(Protocol):
+    """What earlier processes have read of the openings of requests; see `taiwa.models.inprocess.openings`."""
+
+    def load(self, tokens: Sequence[int]) -> TokenSequence | None:
+        """Return a sequence that has read these tokens; None if there is none."""
+
+    def save(self, sequence: Any, tokens: Sequence[int]) -> None:  # noqa: ANN401  (a sequence of its own model)
+        """Keep what a sequence of the same model has read of these tokens."""
+
+
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
     """How a constraint is compiled; `strict` refuses constraints that cannot be enforced completely.
@@ -306,6 +323,8 @@ class _Started:
     prefix: CachedPrefix
     job: DecodeJob
     enforcement: Enforcement | None
+    opening: tuple[int, ...]
+    """The tokens of its opening, if they are to be kept."""
 
     def answer(self, text: str, result: DecodeResult) -> GeneratedText:
         usage = Usage(self.prefix.length, len(result.tokens), cache_read_tokens=self.prefix.reused)
@@ -315,10 +334,11 @@ class _Started:
 class TextGenerator(Generic[AnyLoaded]):
     """Answers requests with a loaded model; a prefix cache serves requests with the same prefix."""
 
-    def __init__(self, loaded: AnyLoaded, name: str) -> None:
+    def __init__(self, loaded: AnyLoaded, name: str, openings: KeptOpenings | None = None) -> None:
         self.loaded = loaded
         self.name = name
         self.prefix_cache = PrefixCache(loaded.network, loaded.encode)
+        self._openings = openings
         self._vocabulary_report: VocabularyReport | None = None
 
     def stream(
@@ -344,6 +364,8 @@ class TextGenerator(Generic[AnyLoaded]):
                 else:
                     yield started.answer("".join(text), piece)
         finally:
+            if self._openings is not None and started.opening:
+                self._openings.save(started.prefix.sequence, started.opening)
             self.prefix_cache.put_back(started.prefix.sequence, started.prefix.prompt)
 
     def _read_pieces(self, started: _Started) -> Generator[PromptProgress, None, Sequence[int]]:
@@ -410,7 +432,9 @@ class TextGenerator(Generic[AnyLoaded]):
     def _start(self, request: Request, options: CompileOptions) -> _Started:
         network = self.loaded.network
         guide = self._compile(request, options)
-        prompt = self.loaded.prepare(fit_attachments(request, self.name, fixed=True))
+        request = fit_attachments(request, self.name, fixed=True)
+        prompt = self.loaded.prepare(request)
+        opening = self._recall(request, prompt)
         prefix = self.prefix_cache.take(prompt, request.prefix)
         try:
             if prefix.length == 0:
@@ -430,7 +454,22 @@ class TextGenerator(Generic[AnyLoaded]):
             (*request.stop, *self.loaded.chat_template.stops(request)), request.top_logprobs,
         )  # fmt: skip
         constraint = request.constraint
-        return _Started(prefix, job, enforcement_of(constraint, guide.coverage) if constraint and guide else None)
+        enforcement = enforcement_of(constraint, guide.coverage) if constraint and guide else None
+        return _Started(prefix, job, enforcement, opening)
+
+    def _recall(self, request: Request, prompt: tuple[int, ...]) -> tuple[int, ...]:
+        """Put the opening of a request into the cache if it is kept; else return its tokens, if they are worth keeping."""
+        known = self.prefix_cache.common(prompt)
+        if self._openings is None or not request.opening or len(prompt) - known < FEWEST_TOKENS:
+            return ()
+        with suppress(InputError, ModelError):  # a chat template may refuse what is no whole conversation
+            alone = self.loaded.prepare(replace(request, messages=request.messages[: request.opening]))
+            opening = prompt[: common_prefix(alone, prompt)]
+            if len(opening) - known >= FEWEST_TOKENS and len(opening) <= MOST_TOKENS:
+                if (sequence := self._openings.load(opening)) is None:
+                    return opening
+                self.prefix_cache.put_back(sequence, opening)
+        return ()
 
     def _compile(self, request: Request, options: CompileOptions) -> Guide | None:
         constraint = request.constraint

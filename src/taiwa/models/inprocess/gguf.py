@@ -22,6 +22,7 @@ from taiwa.models.inprocess.generator import (
     available_memory,
 )
 from taiwa.models.inprocess.gguf_backend import GgufNetwork, open_network
+from taiwa.models.inprocess.openings import Openings
 from taiwa.models.weights.model_files import MODEL_FILES, find_model_file
 
 FORM = "use gguf:FILE.gguf, optionally with ?context=8192&threads=4&layers=0"
@@ -134,7 +135,8 @@ class GgufModel(InProcessModel[LoadedGguf]):
 
     def make_generator(self) -> TextGenerator[LoadedGguf]:
         """Load the model; texts that a kept process has read for an earlier program need not be read again."""
-        generator = super().make_generator()
+        loaded = self.load()
+        generator = TextGenerator(loaded, self.name, Openings(loaded.network, self.spec.file, self.spec.layers))
         for sequence in reversed(generator.loaded.network.kept()):  # the last one put back is looked at first
             generator.prefix_cache.put_back(sequence, tuple(sequence.tokens))
         return generator

@@ -385,6 +385,18 @@ class GgufNetwork:
         """Make one sequence begin as another."""
         self._perform({"fork": (old.number, new.number, len(old.tokens))})
 
+    def save(self, sequence: "GgufSequence", count: int, path: Path) -> bool:
+        """Write the first tokens of a sequence, and what was computed of them, to a file; return whether that was possible."""
+        return bool(self._perform({"save": (sequence.number, count, str(path))})[0]["done"])
+
+    def load(self, tokens: Sequence[int], path: Path) -> "GgufSequence | None":
+        """Return a sequence of a file that `save` wrote; None if it cannot be used, or holds other tokens."""
+        sequence = GgufSequence(self)
+        if not self._perform({"load": (sequence.number, list(tokens), str(path))})[0]["done"]:
+            return None
+        sequence.tokens = list(tokens)
+        return sequence
+
     def read(
         self, sequences: "Sequence[GgufSequence]", tokens: Sequence[Sequence[int]], rows: "Sequence[Rows | None]"
     ) -> "list[Logits]":

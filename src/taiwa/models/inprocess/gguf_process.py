@@ -148,6 +148,8 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "get_memory": (POINTER, (POINTER,)),
     "memory_seq_rm": (BOOL, (POINTER, INT, INT, INT)),
     "memory_seq_cp": (None, (POINTER, INT, INT, INT, INT)),
+    "state_seq_save_file": (SIZE, (POINTER, TEXT, INT, ctypes.POINTER(INT), SIZE)),
+    "state_seq_load_file": (SIZE, (POINTER, TEXT, INT, ctypes.POINTER(INT), SIZE, ctypes.POINTER(SIZE))),
     "set_n_threads": (None, (POINTER, INT, INT)),
     "batch_init": (Batch, (INT, INT, INT)),
     "decode": (INT, (POINTER, Batch)),
@@ -424,6 +426,10 @@ class Llama:
                 return self.fork(client, *request["fork"])
             if "read" in request:
                 return self.read(client, request["read"], wants_logits=request["logits"])
+            if "save" in request:
+                return {"done": self.save(client, *request["save"])}
+            if "load" in request:
+                return {"done": self.load(client, *request["load"])}
             return {}
 
     def join(self) -> "Client":
@@ -490,6 +496,34 @@ class Llama:
             self.call("memory_seq_cp")(self.memory, source.place, copy.place, -1, -1)
             copy.tokens = list(source.tokens)
             self.cut(copy, count)
+
+    def save(self, client: "Client", number: int, count: int, path: str) -> bool:
+        """Write the first tokens of a sequence, and what was computed of them, to a file; return whether that was possible."""
+        source, copy = client.sequences.get(number), Sequence()
+        if source is None:
+            return False
+        self.copy(source, copy, count)
+        tokens = (INT * count)(*copy.tokens)
+        written = len(copy.tokens) == count and self.call("state_seq_save_file")(
+            self.context, os.fsencode(path), copy.place, tokens, count
+        )
+        self.release(copy)
+        return bool(written)
+
+    def load(self, client: "Client", number: int, tokens: list[int], path: str) -> bool:
+        """Make a sequence of a file that `save` wrote; return whether it holds these tokens."""
+        sequence, count = client.sequences.setdefault(number, Sequence()), ctypes.c_size_t()
+        if not self.settle(sequence, [sequence]):
+            return False
+        found = (INT * len(tokens))()
+        read = self.call("state_seq_load_file")(
+            self.context, os.fsencode(path), sequence.place, found, len(tokens), ctypes.byref(count)
+        )
+        if read and found[: count.value] == tokens:
+            sequence.tokens = tokens
+            return True
+        self.release(sequence)
+        return False
 
     def cut(self, sequence: Sequence, count: int) -> None:
         """Remove the tokens behind the first ones; all of them if the memory of the model cannot go back."""
