@@ -25,7 +25,7 @@ from benches.measure import ROOT, Subject, median
 from benches.wire_servers import EVENTS
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import AnswerOptions
-from taiwa.conversation.history import START, add_turn, next_address, turn_digest
+from taiwa.conversation.history import START, TurnParts, add_turn, next_address, turn_digest
 from taiwa.kernel.messages import Message, assistant, user
 from taiwa.operations.resent_history import ResentHistory
 from taiwa.sessions.repository import Repository
@@ -325,7 +325,7 @@ def matching(subject: Subject, store: str) -> None:
         conversation, address, known = repository.start(app), START, list[tuple[str, str, str]]()
         for turn in range(TURNS):
             messages = said(number, turn)
-            conversation = add_turn(conversation, messages[0].text, messages[1].text, {}, messages=messages)
+            conversation = add_turn(conversation, messages[0].text, messages[1].text, {}, TurnParts(messages=messages))
             digest = turn_digest(messages)
             address = next_address(address, digest)
             known.append((address, digest, conversation.tip))

@@ -10,6 +10,7 @@ from taiwa.conversation.app import AppSource
 from taiwa.conversation.history import (
     Conversation,
     Node,
+    TurnParts,
     add_turn,
     add_turns,
     advance,
@@ -61,10 +62,12 @@ def test_turns_that_are_added_together_are_those_that_are_added_one_by_one(
 ) -> None:
     before = begin(FRIEND if has_fields else app())
     more = (assistant("a"), Message("tool", (ToolResult("b"),))) if calls_tools else ()
-    received = [(question, answer, (), (user(question), *more, assistant(answer))) for question, answer in said]
+    received = [
+        (question, answer, TurnParts(messages=(user(question), *more, assistant(answer)))) for question, answer in said
+    ]
     one_by_one = before
-    for question, answer, _, messages in received:
-        one_by_one = add_turn(one_by_one, question, answer, None, messages=messages)
+    for question, answer, parts in received:
+        one_by_one = add_turn(one_by_one, question, answer, None, parts)
 
     assert add_turns(before, received) == one_by_one
 

@@ -3,7 +3,7 @@
 import pytest
 
 from taiwa.apps.catalog import load_app
-from taiwa.conversation.history import add_turn, begin, restore_thinking
+from taiwa.conversation.history import TurnParts, add_turn, begin, restore_thinking
 from taiwa.conversation.turn_prompt import turn_request
 from taiwa.flows.turn import say
 from taiwa.kernel.errors import InputError
@@ -22,7 +22,7 @@ def test_signed_reasoning_stands_before_its_answer_in_the_next_request() -> None
 
     _, after = Runtime(scripted_model(answer)).run(say("2 + 2?")(begin(PLAIN)))
 
-    assert after.turns[-1].thinking == (SIGNED,)
+    assert after.turns[-1].parts.thinking == (SIGNED,)
     assert turn_request(after, "and 3?").messages == (
         user("2 + 2?"),
         Message("assistant", (SIGNED, Text("4"))),
@@ -40,7 +40,7 @@ def test_a_turn_without_signed_reasoning_has_the_hash_that_it_always_had() -> No
 
 
 def test_signed_reasoning_is_stored_and_exported() -> None:
-    conversation = add_turn(begin(PLAIN), "2 + 2?", "4", None, thinking=(SIGNED,))
+    conversation = add_turn(begin(PLAIN), "2 + 2?", "4", None, TurnParts(thinking=(SIGNED,)))
     with Store.open(":memory:") as store, Store.open(":memory:") as other:
         store.nodes.put_app(PLAIN.source)
         for node in conversation.new_nodes:

@@ -162,7 +162,7 @@ def test_a_file_without_a_question_is_answered_without_a_search() -> None:
 
     assert done.text == "A plan of the garden."
     assert done.findings.documents is None
-    assert after.turns[-1].attachments == files
+    assert after.turns[-1].parts.attachments == files
 
 
 def test_a_question_back_keeps_what_the_user_said() -> None:

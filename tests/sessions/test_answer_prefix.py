@@ -87,7 +87,7 @@ def test_a_prefix_is_stored_and_exported_with_its_turn() -> None:
     repository = Repository(Store.open(":memory:"))
     repository.import_lines(lines)
 
-    assert repository.store.nodes.get(made.node).prefix == "I like "
+    assert repository.store.nodes.get(made.node).parts.prefix == "I like "
     assert [node.difference for node in replay_history(repository, made.session)] == ["", ""]
     repository.store.close()
 

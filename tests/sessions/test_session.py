@@ -11,7 +11,7 @@ import pytest
 from taiwa import open as open_session
 from taiwa.apps.catalog import load_app, load_text
 from taiwa.conversation.app import NO_OPTIONS, AnswerOptions, App, RequestParts
-from taiwa.conversation.history import Node
+from taiwa.conversation.history import AnsweredBy, Node
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import (
     ConflictError,
@@ -458,7 +458,7 @@ def exported(store: Store, **forged: object) -> list[str]:
     lines = [json.loads(line) for line in store.export("t")]
     made = lines[-1] | forged
     texts = made["user"], made["answer"], made["delta"]
-    node = Node(made["parent"], "turn", made["of"], *texts, made["state"], model=made["model"])
+    node = Node(made["parent"], "turn", made["of"], *texts, made["state"], by=AnsweredBy(made["model"]))
     return [json.dumps(line) for line in (lines[0] | {"tip": node.hash}, *lines[1:-1], made | {"node": node.hash})]
 
 
@@ -493,7 +493,7 @@ def test_equal_answers_of_one_model_on_two_hosts_are_different_turns(store: Stor
         tips.append(talk.say("Hi").node)
 
     assert tips[0] == tips[2] != tips[1]
-    assert [store.nodes.get(tip).host for tip in tips] == ["one.example", "two.example", "one.example"]
+    assert [store.nodes.get(tip).by.host for tip in tips] == ["one.example", "two.example", "one.example"]
 
 
 def test_a_check_of_the_store_follows_every_state(store: Store) -> None:

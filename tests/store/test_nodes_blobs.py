@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.conversation.history import Node
+from taiwa.conversation.history import Node, TurnParts
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.sql.postgres import PostgresDatabase
@@ -23,7 +23,7 @@ REPORT = Attachment.from_bytes(PDF, "report.pdf")
 
 
 def turn(parent: str, text: str, *attachments: Attachment) -> Node:
-    return Node(parent, "turn", APP.hash, text, "yes", {}, "1" * 32, attachments)
+    return Node(parent, "turn", APP.hash, text, "yes", {}, "1" * 32, TurnParts(attachments))
 
 
 def attached(store: Store, name: str, *attachments: Attachment) -> str:

@@ -1,12 +1,12 @@
 """How values lie in rows."""
 
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taiwa.conversation.history import Node
+from taiwa.conversation.history import AnsweredBy, Node, TurnParts
 from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import CorruptError, InputError
 from taiwa.kernel.messages import Message
@@ -37,8 +37,11 @@ def test_the_body_of_a_node_is_that_of_its_texts(
     asked: str | None, answer: str, delta: Json, said: list[Message], has_more: bool
 ) -> None:
     photo = Attachment.from_bytes(b"%PDF-1.4", "a.pdf")
-    more: dict[str, Any] = {"prefix": "a", "model": "m", "attachments": (photo,), "findings": {"b": delta}}
-    node = Node(None, "root", "", asked, answer, delta, messages=tuple(said), **(more if has_more else {}))
+    parts = TurnParts(messages=tuple(said))
+    node = Node(None, "root", "", asked, answer, delta, parts=parts)
+    if has_more:
+        more = replace(parts, prefix="a", attachments=(photo,), findings={"b": delta})
+        node = replace(node, parts=more, by=AnsweredBy("m"))
 
     assert node_body(node) == pack(node_texts(node))
 

@@ -232,8 +232,8 @@ def show(common: CommonOptions, revision: str, reasoning: bool) -> None:
         print_line("\n" + _("delta: {delta}", delta=format_value(node.delta)))
     for field, value in here.state.items():
         print_line(f"  {field}: {format_value(value)}")
-    if node.model and not any(call.model for call in found.calls):  # imported
-        print_line(_("answered by {model}", model=node.answered_by), "dim")
+    if node.by.model and not any(call.model for call in found.calls):  # imported
+        print_line(_("answered by {model}", model=node.by), "dim")
     for call in found.calls:
         print_line(_("call: {call}", call=describe_call(call)), "dim")
 

@@ -14,7 +14,7 @@ from itertools import groupby
 from json.encoder import encode_basestring
 from operator import attrgetter
 from types import NoneType
-from typing import Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Literal, TypeAlias, TypeVar, cast
 
 from taiwa.conversation.app import App
 from taiwa.conversation.state import State, TurnContext, apply_delta, apply_edit, migrate_state, replace_state
@@ -38,7 +38,8 @@ T = TypeVar("T")
 NodeKind = Literal["root", "turn", "summary", "edit", "app"]
 
 
-class AnsweredBy(NamedTuple):
+@value
+class AnsweredBy:
     """The model that answered a turn, under the name that the user gave, and the host and port of its server.
 
     The model is "" if none answered, the host if it has no server.
@@ -56,18 +57,35 @@ NO_STATE = digest({})
 """The hash of the state of an app that keeps none."""
 
 
+@value
+class TurnParts:
+    """The parts of a turn besides its texts and its delta; a node refers to attachments by their hashes.
+
+    - `attachments`: those of the user's message.
+    - `thinking`: signed or encrypted reasoning, for the server that it came from.
+    - `messages`: those of the turn, the answer last, without attachments of the user and reasoning, if they are more than its two
+      texts: calls of a client's tools and their results.
+    - `prefix`: the prefilled beginning of its answer.
+    - `findings`: what it rests on besides the conversation: its `documents` (the decision, the passages, the claims) and its `calls`
+      of tools.
+    """
+
+    attachments: tuple[Attachment, ...] = ()
+    thinking: tuple[Thinking, ...] = ()
+    messages: tuple[Message, ...] = ()
+    prefix: str = ""
+    findings: Json = None
+
+
+NO_PARTS = TurnParts()
+
+
 @value(tag="node")
 class Node:
     """A root, a turn, a summary of old turns, an edit of the state, or a change of app.
 
     `delta` is the state delta of a turn (the whole new object in `environment` mode), the replaced values of an edit, or the
-    kept turns of a summary. `state_hash` names the state after this node. `attachments` are those of the user's message; a
-    node refers to them by their hashes, as its messages and findings refer to those of results. `thinking` is the signed or
-    encrypted reasoning of a turn, for the server that it came from. `messages` are those of a turn, the answer last, without
-    attachments of the user and reasoning, if they are more than its two texts: calls of a client's tools and their results. `prefix`
-    is the prefilled beginning of its answer. `model` and `host` are those of `AnsweredBy`: equal texts of different models are
-    different turns. `findings` are what a turn rests on besides the conversation: its `documents` (the decision, the passages, the
-    claims) and its `calls` of tools.
+    kept turns of a summary. `state_hash` names the state after this node. Equal texts `by` different models are different turns.
     """
 
     parent: str | None
@@ -77,19 +95,9 @@ class Node:
     answer: str | None = None
     delta: Json = None
     state_hash: str = ""
-    attachments: tuple[Attachment, ...] = ()
-    thinking: tuple[Thinking, ...] = ()
-    messages: tuple[Message, ...] = ()
-    prefix: str = ""
-    model: str = ""
-    host: str = ""
-    findings: Json = None
+    parts: TurnParts = NO_PARTS
+    by: AnsweredBy = NO_MODEL
     _hash: str = field(default_factory=str, init=False, repr=False, compare=False)
-
-    @property
-    def answered_by(self) -> AnsweredBy:
-        """The model of a turn."""
-        return AnsweredBy(self.model, self.host)
 
     @property
     def hash(self) -> str:
@@ -97,6 +105,16 @@ class Node:
         if not self._hash:
             object.__setattr__(self, "_hash", digest(self))
         return self._hash
+
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """The attachments of the user's message."""
+        return self.parts.attachments
+
+    @property
+    def findings(self) -> Json:
+        """What a turn rests on besides the conversation."""
+        return self.parts.findings
 
     @property
     def call_files(self) -> tuple[Attachment, ...]:
@@ -108,12 +126,12 @@ class Node:
         found = self.findings
         calls = items_at(found, "calls") if isinstance(found, dict) and "calls" in found else ()
         listed = (file for call in calls for file in items_at(call, "attachments"))
-        return (*map(read_reference, listed), *result_files(self.messages))
+        return (*map(read_reference, listed), *result_files(self.parts.messages))
 
     @property
     def files(self) -> tuple[Attachment, ...]:
         """All attachments: those of the user's message, and those of the results of tools."""
-        return (*self.attachments, *self.call_files) if self.findings or self.messages else self.attachments
+        return (*self.parts.attachments, *self.call_files)
 
     def _repr_markdown_(self) -> str:
         """Return what a notebook shows: the texts of a turn, and its state delta."""
@@ -147,7 +165,7 @@ def restore_thinking(data: Json) -> tuple[Thinking, ...]:
 Apps: TypeAlias = Callable[[str], App]
 
 
-@value(tag="past-turn")
+@value
 class PastTurn:
     """A turn as it appears in later prompts."""
 
@@ -155,17 +173,19 @@ class PastTurn:
     user: str
     answer: str
     delta: Json = None
-    attachments: tuple[Attachment, ...] = ()
-    thinking: tuple[Thinking, ...] = ()
-    messages: tuple[Message, ...] = ()
-    findings: Json = None
+    parts: TurnParts = NO_PARTS
     kept: tuple[object, ...] = field(default=(), init=False, repr=False, compare=False)
     """The app, the layout and the messages of the last request."""
 
     @property
+    def findings(self) -> Json:
+        """What it rests on besides the conversation."""
+        return self.parts.findings
+
+    @property
     def files(self) -> tuple[Attachment, ...]:
         """The attachments that later prompts hold."""
-        return (*self.attachments, *result_files(self.messages)) if self.messages else self.attachments
+        return (*self.parts.attachments, *result_files(self.parts.messages))
 
     @property
     def said(self) -> str:
@@ -179,9 +199,9 @@ class PastTurn:
     @property
     def all_messages(self) -> tuple[Message, ...]:
         """The messages of the turn, the answer last."""
-        messages = self.messages or (user_message(self.user), assistant(self.answer))
-        answer = Message("assistant", (*self.thinking, *messages[-1].parts))
-        return (*attach(messages[:-1], self.attachments), answer)
+        messages = self.parts.messages or (user_message(self.user), assistant(self.answer))
+        answer = Message("assistant", (*self.parts.thinking, *messages[-1].parts))
+        return (*attach(messages[:-1], self.parts.attachments), answer)
 
 
 def attach(messages: tuple[Message, ...], attachments: tuple[Attachment, ...]) -> tuple[Message, ...]:
@@ -250,7 +270,7 @@ class Conversation:
     @property
     def files(self) -> tuple[Attachment, ...]:
         """The attachments of its turns that later prompts hold."""
-        return tuple(file for past in self.turns if past.attachments or past.messages for file in past.files)
+        return tuple(file for past in self.turns if past.parts is not NO_PARTS for file in past.files)
 
     def stored(self) -> "Conversation":
         """Return the conversation once a store has its new nodes."""
@@ -275,23 +295,21 @@ def add_turn(
     user: str,
     answer: str,
     delta: Json,
-    attachments: tuple[Attachment, ...] = (),
-    thinking: tuple[Thinking, ...] = (),
-    messages: tuple[Message, ...] = (),
-    prefix: str = "",
+    parts: TurnParts = NO_PARTS,
     by: AnsweredBy = NO_MODEL,
-    findings: Json = None,
 ) -> Conversation:
-    """Add a turn: fold its delta into the state. `messages` are those of the turn, the answer last; `prefix` and `findings` are
-    those of `Node`.
-    """
-    if _are_texts(messages, user, answer):
-        messages = ()
-    app, delta = conversation.app.hash, _ordered(delta)
-    turn = Node(
-        conversation.tip, "turn", app, user, answer, delta, "", attachments, thinking, messages, prefix, *by, _ordered(findings)
-    )  # fmt: skip
-    return _append(conversation, turn)
+    """Add a turn: fold its delta into the state. Messages that are its two texts are dropped from its parts."""
+    app, parts = conversation.app.hash, _without_texts(parts, user, answer)
+    if parts.findings:
+        parts = replace(parts, findings=_ordered(parts.findings))
+    return _append(conversation, Node(conversation.tip, "turn", app, user, answer, _ordered(delta), "", parts, by))
+
+
+def _without_texts(parts: TurnParts, user: str, answer: str) -> TurnParts:
+    """Return the parts of a turn without messages that are its two texts."""
+    if not _are_texts(parts.messages, user, answer):
+        return parts
+    return NO_PARTS if parts == TurnParts(messages=parts.messages) else replace(parts, messages=())
 
 
 def _are_texts(messages: tuple[Message, ...], user: str, answer: str) -> bool:
@@ -306,21 +324,20 @@ def _is_text(message: Message, text: str) -> bool:
     return isinstance(part, Text) and part.text == text and not part.transient
 
 
-ReceivedTurn: TypeAlias = tuple[str, str, tuple[Attachment, ...], tuple[Message, ...]]
-"""The text of the user, the answer, the attachments, and the messages of a turn that a client resends."""
+ReceivedTurn: TypeAlias = tuple[str, str, TurnParts]
+"""The text of the user, the answer, and the parts of a turn that a client resends."""
 
 
 def add_turns(conversation: Conversation, received: Iterable[ReceivedTurn]) -> Conversation:
     """Add turns, as `add_turn` does one by one without deltas, and faster for an app without state."""
     if conversation.app.fields:
-        for user, answer, files, messages in received:
-            conversation = add_turn(conversation, user, answer, None, files, messages=messages)
+        for user, answer, parts in received:
+            conversation = add_turn(conversation, user, answer, None, parts)
         return conversation
     tip, app = conversation.tip, conversation.app.hash
     turns, nodes = list(conversation.turns), list(conversation.new_nodes)
-    for user, answer, files, messages in received:
-        said = () if _are_texts(messages, user, answer) else messages
-        node = Node(tip, "turn", app, user, answer, None, NO_STATE, files, (), said)
+    for user, answer, parts in received:
+        node = Node(tip, "turn", app, user, answer, None, NO_STATE, _without_texts(parts, user, answer))
         tip = node.hash
         nodes.append(node)
         turns.append(past_turn(tip, node))
@@ -434,8 +451,7 @@ def _at_node(
 
 def past_turn(name: str, node: Node) -> PastTurn:
     """Return the turn of a node as it appears in later prompts."""
-    delta, files, thinking = node.delta, node.attachments, node.thinking
-    return PastTurn(name, node.user or "", node.answer or "", delta, files, thinking, node.messages, node.findings)
+    return PastTurn(name, node.user or "", node.answer or "", node.delta, node.parts)
 
 
 def _state_after(conversation: Conversation, node: Node, app: App) -> State:

@@ -157,7 +157,7 @@ def turn_request(
         if earlier or leading or layout == "environment":
             delta: dict[str, Json] = past.delta if isinstance(past.delta, dict) else {}
             if (
-                layout == "environment" and not past.messages
+                layout == "environment" and not past.parts.messages
             ):  # a turn whose environment could not be read left the one before
                 delta = whole = whole | delta
             messages += _past_messages(app, past, delta, layout, earlier, leading)
@@ -212,13 +212,13 @@ def _past_messages(
     app: App, past: PastTurn, delta: State, layout: ReplyLayout, earlier: tuple[Part, ...] = (), excerpts: str = ""
 ) -> tuple[Message, ...]:
     """Return the messages of an earlier turn, after a summary of those before it, with excerpts of documents before its text."""
-    if past.messages:
+    if past.parts.messages:
         before = (*earlier, Text(excerpts, transient=True)) if excerpts else earlier
         return (Message("user", before), *past.all_messages) if before else past.all_messages
     reply = Text(format_reply(app, past.said, delta, layout))
     text = Text(excerpts + past.user, transient=bool(excerpts))  # one part: a request has transient ones last
-    asked = Message("user", (*earlier, *past.attachments, text))
-    return asked, Message("assistant", (*past.thinking, reply))
+    asked = Message("user", (*earlier, *past.parts.attachments, text))
+    return asked, Message("assistant", (*past.parts.thinking, reply))
 
 
 def _kept_messages(app: App, past: PastTurn, layout: ReplyLayout) -> tuple[Message, ...]:
@@ -235,7 +235,8 @@ def summary_request(conversation: Conversation, cut: Iterable[PastTurn]) -> Requ
     app = conversation.app
     turns: list[Json] = []
     for past in cut:
-        files: dict[str, Json] = {"attachments": [each.label for each in past.attachments]} if past.attachments else {}
+        labels: list[Json] = [each.label for each in past.parts.attachments]
+        files: dict[str, Json] = {"attachments": labels} if labels else {}
         turns.append({"user": past.user, "answer": past.answer, **files})
     block = _block(EARLIER, {"summary": conversation.summary, "turns": turns})
     messages = system(app.summary_instructions or SUMMARY_INSTRUCTIONS), user(block)

@@ -14,7 +14,7 @@ from unicodedata import normalize
 
 from taiwa.conversation.app import App
 from taiwa.conversation.code_files import function_named
-from taiwa.conversation.history import NO_MODEL, AnsweredBy, Conversation, add_turn
+from taiwa.conversation.history import NO_MODEL, AnsweredBy, Conversation, TurnParts, add_turn
 from taiwa.conversation.turn_prompt import earlier_part
 from taiwa.flows.turn import Reply, call_json, compress_fields, say, shorten_history
 from taiwa.kernel.attachments import Attachment
@@ -101,7 +101,7 @@ def earlier_messages(conversation: Conversation) -> list[Message]:
     messages = [
         message
         for turn in conversation.turns
-        for message in (user(turn.user, turn.attachments), assistant(turn.answer))
+        for message in (user(turn.user, turn.parts.attachments), assistant(turn.answer))
     ]
     earlier = earlier_part(conversation)
     first = messages[0].parts if messages else ()
@@ -198,7 +198,8 @@ def run_turn(
 
             kept, uncited = cited_only(here, "\n".join(said), reply.delta, findings, passages)
             reply = replace(reply, delta=kept, warnings=(*reply.warnings, *uncited))
-        after = add_turn(here, text, reply.text, reply.delta or {}, attachments, by=by, findings=findings)
+        parts = TurnParts(attachments, findings=findings)
+        after = add_turn(here, text, reply.text, reply.delta or {}, parts, by)
         return replace(reply, delta=after.new_nodes[-1].delta), after
 
     return step

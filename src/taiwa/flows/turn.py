@@ -17,6 +17,7 @@ from taiwa.conversation.history import (
     AnsweredBy,
     Conversation,
     PastTurn,
+    TurnParts,
     add_turn,
     edit_state,
     summarize_window,
@@ -488,7 +489,7 @@ def record_first(turns: Sequence[PastTurn], turn: Step[Conversation, Reply]) -> 
             except (ModelError, LimitError, ConfigError) as error:
                 failure = error.message  # the requests for the turns after it would fail too
                 parsed = replace(parsed, problems=(failure,))
-            said = _Said(past.user, past.attachments)
+            said = _Said(past.user, past.parts.attachments)
             conversation, parsed, uncited = _commit(conversation, said, parsed, Reply(past.answer), ())
             if faults := (*parsed.problems, *uncited):
                 lost.append(past.user or past.answer)
@@ -537,8 +538,8 @@ def _sources(
     files: tuple[Attachment, ...],
 ) -> list[str]:
     """Return the texts of others in the prompt of a turn, names of documents and files among them."""
-    shown = (*files, *(each for past in conversation.turns for each in past.attachments))
-    earlier = (part for past in conversation.turns for message in past.messages for part in message.parts)
+    shown = (*files, *(each for past in conversation.turns for each in past.parts.attachments))
+    earlier = (part for past in conversation.turns for message in past.parts.messages for part in message.parts)
     return [
         *(text for each in passages for text in (each.text, each.source, *each.heading)),
         *(call.result.text for call in calls),
@@ -593,8 +594,8 @@ def complete_turn(
         response = _with_new_ids(response, request)
         words = whole_characters(response.text)
         answer = Message("assistant", (Text(words), *response.message.tool_calls))
-        thinking = response.message.signed_thinking
-        after = add_turn(conversation, text, words, {}, tuple(attachments), thinking, (*inputs, answer), prefix, by)
+        parts = TurnParts(tuple(attachments), response.message.signed_thinking, (*inputs, answer), prefix)
+        after = add_turn(conversation, text, words, {}, parts, by)
         return Reply(words, {}, warnings, response=response), after
 
     return step
@@ -892,10 +893,8 @@ def _commit(
     delta = {name: part for name, part in (parsed.delta or {}).items() if name != "response"}
     try:
         thinking = () if reply.response is None else reply.response.message.signed_thinking
-        after = add_turn(
-            conversation, said.text, parsed.answer, delta, said.attachments, thinking,
-            prefix=said.prefix, by=said.by, findings=findings,
-        )  # fmt: skip
+        parts = TurnParts(said.attachments, thinking, prefix=said.prefix, findings=findings)
+        after = add_turn(conversation, said.text, parsed.answer, delta, parts, said.by)
         return after, parsed, uncited
     except InputError:
         without = _accepted(conversation, parsed)

@@ -64,7 +64,7 @@ def log(repository: Repository, revision: str, limit: int) -> tuple[TurnEntry, .
     session = revision if repository.store.refs.has(revision) else ""
     entries: list[TurnEntry] = []
     for name, node in path[:limit]:
-        entries.append(TurnEntry(name, node, number, node.model or repository.store.runs.model_of(name, session)))
+        entries.append(TurnEntry(name, node, number, node.by.model or repository.store.runs.model_of(name, session)))
         number -= node.kind == "turn"
     return tuple(reversed(entries))
 
@@ -173,7 +173,7 @@ def _texts(repository: Repository, tip: str) -> tuple[str, ...]:
 def _models(repository: Repository, tip: str) -> tuple[str, ...]:
     """Return the models that answered up to a node, the first one first."""
     path = reversed(tuple(repository.store.nodes.path(tip)))
-    return tuple(dict.fromkeys(str(node.answered_by) for _, node in path if node.kind == "turn" and node.model))
+    return tuple(dict.fromkeys(str(node.by) for _, node in path if node.kind == "turn" and node.by.model))
 
 
 def describe_attachment(attachment: Attachment, language: str = "en") -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 from taiwa.apps.catalog import load_app
 from taiwa.conversation.app import AnswerOptions
-from taiwa.conversation.history import Conversation, add_turn
+from taiwa.conversation.history import Conversation, TurnParts, add_turn
 from taiwa.flows.turn import input_text
 from taiwa.kernel.errors import ConflictError, InputError
 from taiwa.kernel.messages import Message, Part, Role, Text, ToolCall, ToolResult
@@ -251,7 +251,7 @@ def _conversation(repository: Repository, system: str, messages: Sequence[Messag
     for message in messages:
         begun.append(message)
         if message.role == "assistant" and not message.tool_calls:
-            here = add_turn(here, input_text(begun[:-1]), message.text, None, messages=tuple(begun))
+            here = add_turn(here, input_text(begun[:-1]), message.text, None, TurnParts(messages=tuple(begun)))
             begun = []
     if begun:
         raise InputError(

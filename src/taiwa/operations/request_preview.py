@@ -95,7 +95,7 @@ def _cached_tokens(conversation: Conversation, request: Request) -> int:
     now = stable_bytes(request).decode()
     past = conversation.turns[-1]
     constrained = request.constraint is not None
-    last = stable_bytes(turn_request(before, past.user, past.attachments, constrained=constrained)).decode()
+    last = stable_bytes(turn_request(before, past.user, past.parts.attachments, constrained=constrained)).decode()
     shared = next((at for at, (a, b) in enumerate(zip(now, last, strict=False)) if a != b), min(len(now), len(last)))
     return estimate_tokens(now[:shared])
 

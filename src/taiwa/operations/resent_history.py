@@ -16,6 +16,7 @@ from taiwa.conversation.history import (
     PastTurn,
     ReceivedTurn,
     Transcript,
+    TurnParts,
     add_turn,
     add_turns,
     change_app,
@@ -343,20 +344,20 @@ def place_compaction(repository: Repository, app: App, messages: Sequence[Messag
     base = repository.checkout(node) if node else repository.start(app)
     for turn in turns:
         files, said = detach(turn)
-        base = add_turn(
-            base, input_text(turn[:-1]), turn[-1].text, None if is_relayed(base.app) else {}, files, messages=said
-        )
+        delta: Json = None if is_relayed(base.app) else {}
+        base = add_turn(base, input_text(turn[:-1]), turn[-1].text, delta, TurnParts(files, messages=said))
     turn_input = TurnInput(base, "compact", CommitTarget("compact", branches=True, may_branch=True, compacts=True))
     return PlacedTurn(branch_name(base), turn_input)
 
 
 def _received(turn: Sequence[Message]) -> ReceivedTurn:
-    return input_text(turn[:-1]), turn[-1].text, *detach(turn)
+    files, said = detach(turn)
+    return input_text(turn[:-1]), turn[-1].text, TurnParts(files, messages=said)
 
 
 def _past_turn(turn: tuple[Message, ...]) -> PastTurn:
     files, said = detach(turn)
-    return PastTurn("", input_text(said[:-1]), said[-1].text, attachments=files)
+    return PastTurn("", input_text(said[:-1]), said[-1].text, parts=TurnParts(files))
 
 
 def _unknown_turns(turns: Sequence[Sequence[Message]]) -> tuple[str, ...]:

@@ -430,20 +430,17 @@ def _find_turn(repository: Repository, end: str, turn: int) -> str:
 
 def _with_text(node: Node, text: str) -> Node:
     """Return a turn with another user text, without reasoning that a server signed for the old one."""
-    last = max((at for at, message in enumerate(node.messages) if message.role == "user"), default=-1)
-    messages = tuple(
-        Message("user", (Text(text),)) if at == last else message for at, message in enumerate(node.messages)
-    )
-    return replace(node, user=text, thinking=(), messages=messages)
+    said = node.parts.messages
+    last = max((at for at, message in enumerate(said) if message.role == "user"), default=-1)
+    messages = tuple(Message("user", (Text(text),)) if at == last else message for at, message in enumerate(said))
+    return replace(node, user=text, parts=replace(node.parts, thinking=(), messages=messages))
 
 
 def _again(repository: Repository, here: Conversation, node: Node, names: dict[str, str]) -> Conversation:
     """Add a node of another branch; `names` maps the nodes added so far to their new hashes."""
     match node.kind:
         case "turn":
-            files, thinking = node.attachments, node.thinking
-            texts = node.user or "", node.answer or ""
-            return add_turn(here, *texts, node.delta, files, thinking, node.messages, node.prefix, node.answered_by)
+            return add_turn(here, node.user or "", node.answer or "", node.delta, node.parts, node.by)
         case "summary":
             kept = [names.get(str(each), str(each)) for each in items_at(node.delta, "kept")]
             return summarize_window(here, kept, node.answer or "")

@@ -26,6 +26,7 @@ from taiwa.conversation.history import (
     Conversation,
     PastTurn,
     Transcript,
+    TurnParts,
     change_app,
     next_address,
     turn_digest,
@@ -245,7 +246,7 @@ class TurnInput:
                 {
                     "user": past.user,
                     "answer": past.answer,
-                    "attachments": [each.reference() for each in past.attachments],
+                    "attachments": [each.reference() for each in past.parts.attachments],
                 }
                 for past in self.resent.unknown
             ],
@@ -750,15 +751,14 @@ def _filled(repository: Repository, turn_input: TurnInput) -> TurnInput:
         base = replace(base, app=app)
     if base is turn_input.base and not (turn_input.attachments or resent.unknown):
         return turn_input if messages is turn_input.messages else replace(turn_input, messages=messages)
-    unknown = tuple(replace(past, attachments=fill(past.attachments)) for past in resent.unknown)
-    resent = replace(resent, unknown=unknown)
+    resent = replace(resent, unknown=tuple(map(repository.store.blobs.filled_turn, resent.unknown)))
     return replace(turn_input, base=base, attachments=fill(turn_input.attachments), messages=messages, resent=resent)
 
 
 def _past_turn(recorded: Json) -> PastTurn:
     found = recorded if isinstance(recorded, dict) else {}
     files = tuple(map(read_reference, items_at(found, "attachments")))
-    return PastTurn("", str(found.get("user")), str(found.get("answer")), attachments=files)
+    return PastTurn("", str(found.get("user")), str(found.get("answer")), parts=TurnParts(files))
 
 
 def open_resources(

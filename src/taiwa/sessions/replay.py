@@ -73,7 +73,8 @@ def stored_result(repository: Repository, run: Run, name: str) -> TurnResult:
             missing, cost = int(call.usage is None), call.cost_nano
             spent += RunUsage(1, 0, call.usage or Usage(), missing, cost, call.time.ms / 1000, max_cost=cost)
     parent = run.base or node.parent or ""
-    return TurnResult(reply, run.ref, name, parent, spent, entry.after.state, tools, node.findings, node.prefix)
+    prefix = node.parts.prefix
+    return TurnResult(reply, run.ref, name, parent, spent, entry.after.state, tools, node.findings, prefix)
 
 
 def recorded_replies(repository: Repository, revision: str) -> dict[str, Reply]:
@@ -127,7 +128,7 @@ def _with_bases(
             yield entry, repository.checkout(start) if recorded else base, recorded
         else:
             yield entry, before, ()
-        path = {} if entry.node.model else path
+        path = {} if entry.node.by.model else path
         path[entry.hash] = past_turn(entry.hash, entry.node) if entry.node.kind == "turn" else None
         if entry.node.kind == "app":  # committed with the turn, but not created by its program
             since = dict.fromkeys(since, entry.after)
@@ -180,21 +181,21 @@ def _program(
 ) -> tuple[Program[tuple[Reply, Conversation]], tuple[Entry, ...]]:
     """Return the program of a turn, and the calls that were paid for while it waited for the text of the turn."""
     before = replace(before, app=repository.with_type(before.app))
-    app, text, messages = before.app, node.user or "", node.messages[:-1]
-    if not messages and (node.messages or app.answer_options.parts.shape_reply):
+    app, text, messages = before.app, node.user or "", node.parts.messages[:-1]
+    if not messages and (node.parts.messages or app.answer_options.parts.shape_reply):
         messages = (user(text),)
     turn_input = TurnInput(
         before,
         text,
         attachments=node.attachments,
         messages=messages,
-        prefix=node.prefix,
+        prefix=node.parts.prefix,
         resent=Resent(unknown=recorded),
     )
     found, tools = documents_of(node.findings), repository.tools_of(app)
     documents = None if found is None else _document_options(found)
     paused, earlier = (None, ()) if recorded else find_paused(repository, before)
-    turn = step_of(turn_input, TurnOptions(repairs=repairs), tools, paused, node.answered_by, documents)
+    turn = step_of(turn_input, TurnOptions(repairs=repairs), tools, paused, node.by, documents)
     return turn(before), earlier
 
 

@@ -398,12 +398,7 @@ class Repository:
         """
         if not conversation.files:
             return conversation
-        blobs = self.store.blobs
-        turns = (
-            replace(past, attachments=blobs.fill(past.attachments), messages=blobs.filled_messages(past.messages))
-            for past in conversation.turns
-        )
-        return replace(conversation, turns=tuple(turns))
+        return replace(conversation, turns=tuple(map(self.store.blobs.filled_turn, conversation.turns)))
 
     def walk(self, tip: str, base: str | None = None) -> Iterator[HistoryEntry]:
         """Follow a history from its root, or after one of its nodes, and check every recorded state on the way."""

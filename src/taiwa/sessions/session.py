@@ -188,7 +188,7 @@ class BaseSession(Generic[V]):
             base = change_app(base, self.app)
         edited = self.repository.turn(tip, back)[1]
         files = edited.attachments if attachments is None else read_attachments(attachments)
-        messages = edited.messages[:-1] if text == (edited.user or "") else ()
+        messages = edited.parts.messages[:-1] if text == (edited.user or "") else ()
         return TurnInput(base, text, CommitTarget(reason, tip), files, messages, prefix=prefix)
 
     def _retry(self, prefix: str = "") -> ActiveTurn:

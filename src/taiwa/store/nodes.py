@@ -14,7 +14,16 @@ from types import NoneType
 from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node, NodeKind, restore_messages, restore_thinking
+from taiwa.conversation.history import (
+    NO_PARTS,
+    AnsweredBy,
+    Node,
+    NodeKind,
+    PastTurn,
+    TurnParts,
+    restore_messages,
+    restore_thinking,
+)
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import CorruptError, InputError, StoreError
 from taiwa.kernel.messages import Message, ToolResult, result_files
@@ -24,6 +33,7 @@ from taiwa.kernel.serialization import (
     canonical,
     canonical_record,
     record,
+    recorded_fields,
     refuse_constant,
     to_json,
     to_utf8,
@@ -82,6 +92,11 @@ class Blobs:
         if not result_files(messages):
             return messages
         return tuple(replace(each, parts=tuple(map(self.filled_result, each.parts))) for each in messages)
+
+    def filled_turn(self, past: PastTurn) -> PastTurn:
+        """Return a turn with the bytes of its files; see `fill`."""
+        files, messages = self.fill(past.parts.attachments), self.filled_messages(past.parts.messages)
+        return replace(past, parts=replace(past.parts, attachments=files, messages=messages))
 
     def filled_result(self, part: T) -> T:
         """Return a tool result with the bytes of its files; anything else as it is."""
@@ -256,7 +271,8 @@ def searchable_texts(body: bytes) -> tuple[str, ...]:
 
 
 BODY = ("answer", "attachments", "delta", "findings", "host", "messages", "model", "prefix", "thinking", "user")
-BODY_OF: Callable[[Node], tuple[Any, ...]] = attrgetter(*BODY)
+_PATHS = {name: path for name, path, _ in recorded_fields(Node)}
+BODY_OF: Callable[[Node], tuple[Any, ...]] = attrgetter(*map(_PATHS.__getitem__, BODY))
 MAY_BE_EMPTY = frozenset({"answer", "delta", "findings", "user"})
 BATCH = 256
 KINDS = get_args(NodeKind)
@@ -352,18 +368,16 @@ def _node(parent: bytes | None, kind: NodeKind, app: bytes, state: bytes, body: 
     if kind not in KINDS or not isinstance(user, OPTIONAL) or not isinstance(answer, OPTIONAL):
         raise ValueError(kind)
     above, delta = None if parent is None else parent.hex(), fields.get("delta")
-    by = str(fields.get("model", "")), str(fields.get("host", ""))
-    node = Node(above, kind, app.hex(), user, answer, delta, state.hex(), model=by[0], host=by[1])
-    if fields.keys() <= PLAIN:
-        return node
-    return replace(
-        node,
-        attachments=tuple(map(read_reference, fields.get("attachments", ()))),
-        thinking=restore_thinking(fields["thinking"]) if "thinking" in fields else (),
-        messages=restore_messages(fields["messages"]) if "messages" in fields else (),
-        prefix=str(fields.get("prefix", "")),
-        findings=fields.get("findings"),
-    )
+    by, parts = AnsweredBy(str(fields.get("model", "")), str(fields.get("host", ""))), NO_PARTS
+    if not fields.keys() <= PLAIN:
+        parts = TurnParts(
+            tuple(map(read_reference, fields.get("attachments", ()))),
+            restore_thinking(fields["thinking"]) if "thinking" in fields else (),
+            restore_messages(fields["messages"]) if "messages" in fields else (),
+            str(fields.get("prefix", "")),
+            fields.get("findings"),
+        )
+    return Node(above, kind, app.hex(), user, answer, delta, state.hex(), parts, by)
 
 
 _known_node = lru_cache(4096)(_node)

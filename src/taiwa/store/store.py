@@ -8,14 +8,14 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cached_property
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Self, cast
 
 from taiwa.conversation.app import AppSource
-from taiwa.conversation.history import Node, restore_messages, restore_thinking
+from taiwa.conversation.history import AnsweredBy, Node, TurnParts, restore_messages, restore_thinking
 from taiwa.kernel.attachments import Attachment, read_reference
 from taiwa.kernel.errors import ConfigError, ConflictError, CorruptError, InputError
 from taiwa.kernel.serialization import Json, canonical, items_at, record
@@ -473,7 +473,7 @@ def _attachment(text: object) -> Attachment:
 
 def _node(data: dict[str, Any]) -> Node:
     user, answer = data.get("user"), data.get("answer")
-    texts = [data.get(name, "") for name in ("prefix", "model", "host")]
+    prefix, model, host = texts = [data.get(name, "") for name in ("prefix", "model", "host")]
     match data:
         case {"parent": str() | None as parent, "kind": kind, "of": str(app), "state": str(state)} if (
             kind in KINDS
@@ -487,8 +487,8 @@ def _node(data: dict[str, Any]) -> Node:
             attachments = tuple(map(read_reference, cast("list[object]", listed)))
             thinking, messages = restore_thinking(data.get("thinking")), restore_messages(data.get("messages"))
             delta, findings = check_json(data.get("delta")), _findings(data.get("findings"))
-            node = Node(parent, kind, app, user, answer, delta, state, attachments, thinking, messages, *texts)
-            return replace(node, findings=findings)
+            parts = TurnParts(attachments, thinking, messages, prefix, findings)
+            return Node(parent, kind, app, user, answer, delta, state, parts, AnsweredBy(model, host))
         case _:
             raise InputError("a field of the node is missing or has the wrong type")
 

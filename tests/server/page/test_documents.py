@@ -332,7 +332,7 @@ def test_an_answer_branches_at_another_token(tab: Tab, server: Serving) -> None:
     tab.has(".siblings", "2/2")
 
     node = server.repository.store.nodes.get(server.repository.store.refs.tip(made["session"]))
-    assert node.prefix == first + text
+    assert node.parts.prefix == first + text
     assert (node.answer or "").startswith(first + text)
     tab.has(".turn .cache", "The answer was made to begin with")
     tab.page.click("[data-act=verify]")

@@ -114,7 +114,7 @@ def _request(before: Conversation, node: Node) -> Request | None:
     """Return the request of a turn that relays exactly one; None for other nodes."""
     if node.kind != "turn" or not is_relayed(before.app):
         return None
-    inputs = node.messages[:-1] or (user(node.user or ""),)
+    inputs = node.parts.messages[:-1] or (user(node.user or ""),)
     return turn_request(before, node.user or "", node.attachments, inputs=inputs)
 
 
@@ -428,13 +428,14 @@ def _turn(
     siblings = tuple(forest.children.get(node.parent or "", ()))
     bill = repository.store.runs.bill_of(entry.hash) if node.kind == "turn" else None
     measured = Measured() if bill is None else _measured(repository.store.runs.calls(entry.hash))
-    model, cost = (node.model, None) if bill is None else (node.model or bill.name, currency_units(bill.cost_nano))
+    model, cost = node.by.model, None if bill is None else currency_units(bill.cost_nano)
+    model = model if bill is None else model or bill.name
     return TurnView(
         entry,
         visible(_said(node, before.node)),
         AnswerView(
             node.answer or "",
-            visible(node.prefix),
+            visible(node.parts.prefix),
             _ask_view(AskResult.of(node.findings), app),
             _calls(node.findings),
             is_typed=node.kind == "turn" and app.read_answer(node.answer) is not None,

@@ -13,7 +13,7 @@ from typing import cast
 from starlette.requests import Request
 
 from taiwa.apps.catalog import load_app
-from taiwa.conversation.history import Conversation, add_turn, split_turns
+from taiwa.conversation.history import Conversation, TurnParts, add_turn, split_turns
 from taiwa.flows.turn import input_text
 from taiwa.kernel.messages import Message
 from taiwa.kernel.serialization import Json
@@ -110,7 +110,7 @@ def _divide(items: list[Json]) -> tuple[list[Json], list[Json]]:
 def _with_turns(base: Conversation, messages: Sequence[Message]) -> Conversation:
     for turn in split_turns(messages)[0]:
         files, said = detach(turn)
-        base = add_turn(base, input_text(turn[:-1]), turn[-1].text, None, files, messages=said)
+        base = add_turn(base, input_text(turn[:-1]), turn[-1].text, None, TurnParts(files, messages=said))
     return base
 
 
