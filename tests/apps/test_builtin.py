@@ -29,7 +29,7 @@ MODES: tuple[ReplyMode, ...] = ("auto", "text+delta", "json", "environment")
 
 def opened(path: Path) -> App:
     values = {"target_lang": "German"} if path.stem == "translate" else {}
-    return load(path, values)
+    return load(path).with_params(values)
 
 
 @pytest.fixture(params=FILES, ids=[path.stem for path in FILES])
@@ -42,7 +42,7 @@ def test_all_six_are_there() -> None:
 
 
 def test_the_app_ask_only_answers_from_documents() -> None:
-    app = load(ASK, {})
+    app = load(ASK).with_params({})
 
     assert app.only_answers
     assert app.values == {
@@ -59,7 +59,7 @@ def test_the_app_ask_only_answers_from_documents() -> None:
 
 
 def test_the_plain_one_adds_nothing_to_what_the_user_wrote() -> None:
-    conversation = begin(load(PLAIN, {}))
+    conversation = begin(load(PLAIN).with_params({}))
 
     messages = turn_request(add_turn(conversation, "One?", "1\n@@delta\n{}", {}), "Two?").messages
 

@@ -19,13 +19,13 @@ from taiwa.kernel.errors import ConfigError
 BUILT_IN_NAMES = ["ask", "chat", "code", "extract", "linguistic", "novel", "order", "plain", "solve", "translate"]
 
 
-@pytest.fixture
-def environ(tmp_path: Path) -> dict[str, str]:
-    return {"HOME": str(tmp_path), "TAIWA_APPS": str(tmp_path / "apps")}
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAIWA_APPS", str(tmp_path / "apps"))
 
 
-def test_the_built_in_apps_are_listed_with_their_line(environ: dict[str, str]) -> None:
-    listed = apps(environ)
+def test_the_built_in_apps_are_listed_with_their_line() -> None:
+    listed = apps()
 
     assert [app.name for app in listed] == BUILT_IN_NAMES
     assert {app.origin for app in listed} == {"built-in"}
@@ -34,53 +34,63 @@ def test_the_built_in_apps_are_listed_with_their_line(environ: dict[str, str]) -
     assert {app.about for app in listed} | asked == set(BUILT_IN_TEXTS)
 
 
-def test_an_app_of_ones_own_hides_the_built_in_one_of_its_name(environ: dict[str, str]) -> None:
-    mine = user_folder(environ) / "chat.md"
+def test_an_app_of_ones_own_hides_the_built_in_one_of_its_name() -> None:
+    mine = user_folder() / "chat.md"
     new(mine, "chat")
 
-    listed = {app.name: app for app in apps(environ)}
+    listed = {app.name: app for app in apps()}
 
     assert (listed["chat"].origin, listed["chat"].path) == ("yours", mine)
-    assert load_app("chat", environ).about == "One line for the list of apps"
-    assert find_path("code", environ) == BUILT_IN / "code.md"
+    assert load_app("chat").about == "One line for the list of apps"
+    assert find_path("code") == BUILT_IN / "code.md"
 
 
-def test_a_broken_app_is_listed_with_its_problem_and_hides_no_other(environ: dict[str, str]) -> None:
-    folder = user_folder(environ)
+def test_a_broken_app_is_listed_with_its_problem_and_hides_no_other() -> None:
+    folder = user_folder()
     folder.mkdir()
     (folder / "broken.md").write_text("Hello")
     (folder / "folder.md").mkdir()
     (folder / "notes.txt").write_text("not listed")
     (folder / ".hidden.md").write_text("not listed")
 
-    listed = {app.name: app.problem for app in apps(environ)}
+    listed = {app.name: app.problem for app in apps()}
 
     assert sorted(listed) == sorted([*BUILT_IN_NAMES, "broken", "folder"])
     assert listed["broken"].startswith(f"{folder / 'broken.md'}:1: the front matter is missing; ")
     assert "is a folder" in listed["folder"]
 
 
-def test_ones_own_apps_lie_beside_the_config_file_unless_a_variable_says_where() -> None:
-    assert user_folder({"HOME": "/home/me"}) == Path("/home/me/.config/taiwa/apps")
-    assert user_folder({"HOME": "/home/me", "XDG_CONFIG_HOME": "/etc/me"}) == Path("/etc/me/taiwa/apps")
-    assert user_folder({"HOME": "/home/me", "TAIWA_CONFIG": "/srv/t.yaml"}) == Path("/srv/apps")
-    assert user_folder({"HOME": "/home/me", "TAIWA_APPS": "/srv/mine"}) == Path("/srv/mine")
+@pytest.mark.parametrize(
+    ("named", "folder"),
+    [
+        ({}, "/home/me/.config/taiwa/apps"),
+        ({"XDG_CONFIG_HOME": "/etc/me"}, "/etc/me/taiwa/apps"),
+        ({"TAIWA_CONFIG": "/srv/t.yaml"}, "/srv/apps"),
+        ({"TAIWA_APPS": "/srv/mine"}, "/srv/mine"),
+    ],
+)
+def test_ones_own_apps_lie_beside_the_config_file_unless_a_variable_says_where(
+    monkeypatch: pytest.MonkeyPatch, named: dict[str, str], folder: str
+) -> None:
+    monkeypatch.setattr("os.environ", {"HOME": "/home/me", **named})
+
+    assert user_folder() == Path(folder)
 
 
-def test_an_app_is_found_by_its_path_too(environ: dict[str, str], tmp_path: Path) -> None:
+def test_an_app_is_found_by_its_path_too(tmp_path: Path) -> None:
     path = new(tmp_path / "deep" / "down" / "mine.md", "mine")
 
-    assert load_app(str(path), environ).name == "mine"
+    assert load_app(str(path)).name == "mine"
 
 
-def test_an_unknown_app_is_reported_with_the_nearest_name(environ: dict[str, str]) -> None:
+def test_an_unknown_app_is_reported_with_the_nearest_name() -> None:
     with pytest.raises(ConfigError, match=r"^app 'transalte' not found; did you mean 'translate'\?$"):
-        load_app("transalte", environ)
+        load_app("transalte")
     with pytest.raises(
         ConfigError,
         match=r"^app 'x' not found; the apps are ask, chat, code, extract, linguistic, novel, order, plain, solve, translate$",
     ):
-        load_app("x", environ)
+        load_app("x")
 
 
 @pytest.mark.parametrize("name", ["mine", "null", "1", "日本語", "a.b-c_d", "NAME", "true"])
@@ -88,7 +98,7 @@ def test_a_new_app_has_no_problem_and_opens(tmp_path: Path, name: str) -> None:
     path = new(tmp_path / f"{name}.md", name)
 
     assert check(path) == ()
-    assert load(path, {}).name == name
+    assert load(path).with_params({}).name == name
 
 
 def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:

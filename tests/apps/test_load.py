@@ -144,13 +144,13 @@ def test_values_are_filled_in_and_checked_while_loading(tmp_path: Path) -> None:
     path = tmp_path / "whole.md"
     path.write_text(WHOLE)
 
-    assert load(path, {"lang": "Thai", "most": 9}).values == {"lang": "Thai", "tone": "plain", "most": 9}
+    assert load(path).with_params({"lang": "Thai", "most": 9}).values == {"lang": "Thai", "tone": "plain", "most": 9}
     with pytest.raises(InputError, match=r"'most' has the type int\(1\.\.9\), and 10 does not fit"):
-        load(path, {"lang": "Thai", "most": 10})
+        load(path).with_params({"lang": "Thai", "most": 10})
     with pytest.raises(InputError, match=r"requires the parameter 'lang'"):
-        load(path, {})
+        load(path).with_params({})
     with pytest.raises(InputError, match=r"no parameter 'long'; it has: lang, tone, most"):
-        load(path, {"long": "Thai"})
+        load(path).with_params({"long": "Thai"})
 
 
 def test_an_app_comes_back_from_its_source_as_it_was_opened() -> None:

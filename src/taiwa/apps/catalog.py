@@ -26,16 +26,14 @@ DEFAULT_APP = "plain"
 MAX_BYTES = 1024 * 1024
 
 
-def load(path: Path | str, values: Mapping[str, Json] | None = None) -> App:
-    """Load an app file, with the values of its parameters if given.
+def load(path: Path | str) -> App:
+    """Load an app file, without values of its parameters.
 
     Raises:
         ConfigError: it cannot be read or has an error: `path:line: message; hint`.
-        InputError: the values do not fit the parameters.
     """
     path = Path(path)
-    app = (_built_in if path.parent == BUILT_IN else _load)(path)
-    return app if values is None else app.with_params(values)
+    return (_built_in if path.parent == BUILT_IN else _load)(path)
 
 
 def _load(path: Path) -> App:
@@ -249,36 +247,35 @@ class AppListing:
     problem: str = ""
 
 
-def user_folder(environ: Mapping[str, str] | None = None) -> Path:
+def user_folder() -> Path:
     """Return the folder of the user's apps: `$TAIWA_APPS`, or `apps` next to the config file."""
-    environ = os.environ if environ is None else environ
-    named = environ.get("TAIWA_APPS")
-    return _expanded(named).absolute() if named else config_path(environ).parent / "apps"
+    named = os.environ.get("TAIWA_APPS")
+    return _expanded(named).absolute() if named else config_path(os.environ).parent / "apps"
 
 
-def apps(environ: Mapping[str, str] | None = None) -> tuple[AppListing, ...]:
+def apps() -> tuple[AppListing, ...]:
     """List all apps by name; a user's app hides a built-in app of the same name, which hides one of a plug-in."""
     listings: dict[str, AppListing] = {}
-    for origin, path in _files(environ):
+    for origin, path in _files():
         if path.stem not in listings:
             listings[path.stem] = _listed(origin, path)
     for name in plugin_names("apps"):
         if name not in listings:
             try:
-                listings[name] = _listed("plug-in", find_path(name, environ))
+                listings[name] = _listed("plug-in", find_path(name))
             except ConfigError as error:
                 listings[name] = AppListing(name, "", "plug-in", Path(), error.message)
     return tuple(sorted(listings.values(), key=lambda listed: listed.name))
 
 
-def load_app(name: str, environ: Mapping[str, str] | None = None) -> App:
+def load_app(name: str) -> App:
     """Load an app by its name or path, without values of its parameters.
 
     Raises:
         ConfigError: the app was not found or has an error.
     """
     check_argument("the app", name, str, "a name or a path")
-    return load(find_path(name, environ))
+    return load(find_path(name))
 
 
 def load_unchanged(name: str) -> App:
@@ -307,7 +304,7 @@ def _loaded(path: str, mtime_ns: int, size: int) -> tuple[App, bool]:
     return load(Path(path)), ".py:" in text or (answer is not None and names_type_file(answer.value))
 
 
-def find_path(name: str, environ: Mapping[str, str] | None = None) -> Path:
+def find_path(name: str) -> Path:
     """Return the path of an app; a name that contains `/` or ends with `.md` is a path.
 
     Raises:
@@ -315,13 +312,13 @@ def find_path(name: str, environ: Mapping[str, str] | None = None) -> Path:
     """
     if "/" in name or os.sep in name or name.endswith(".md"):
         return _expanded(name)
-    for folder in (user_folder(environ), BUILT_IN):
+    for folder in (user_folder(), BUILT_IN):
         with suppress(OSError):
             if name[:1] != "." and (path := folder / f"{name}.md").exists():
                 return path
     if (plugin := find_plugin("apps", name)) is not None:
         return plugin_app(plugin)
-    known = dict.fromkeys((*(path.stem for _, path in _files(environ)), *plugin_names("apps")))
+    known = dict.fromkeys((*(path.stem for _, path in _files()), *plugin_names("apps")))
     is_here = path_kind(f"{name}.md") == "file"
     remedy = f"did you mean the file {name}.md?" if is_here else suggest(name, tuple(known), "apps")
     raise ConfigError(f"app {quoted(name)} not found; {remedy}")
@@ -381,9 +378,9 @@ def _expanded(text: str) -> Path:
         return Path(text)
 
 
-def _files(environ: Mapping[str, str] | None) -> list[tuple[Origin, Path]]:
+def _files() -> list[tuple[Origin, Path]]:
     """Return all app files, those of the user first."""
-    places: tuple[tuple[Origin, Path], ...] = (("yours", user_folder(environ)), ("built-in", BUILT_IN))
+    places: tuple[tuple[Origin, Path], ...] = (("yours", user_folder()), ("built-in", BUILT_IN))
     files: list[tuple[Origin, Path]] = []
     for origin, folder in places:
         with suppress(OSError):  # a missing folder contains no apps; an explicit path is still an error
