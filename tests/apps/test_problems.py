@@ -90,6 +90,12 @@ BROKEN = [
         " or \"literal\", not 'string'; write a type such as str, int(1..5) or list[str]",
     ),
     (
+        "a yes or no with a source",
+        'topics: { type: "list[str]", reduce: union }',
+        "topics: { type: bool, cite: true }",
+        "7: the field topics: cite has no effect on the type 'bool', whose values no source can hold; change one of the two",
+    ),
+    (
         "a reducer that the type does not bear",
         '"list[str]"',
         "int",

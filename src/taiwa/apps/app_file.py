@@ -446,7 +446,8 @@ def _field(entry: Entry, problems: Problems) -> StateField:
         try:
             check_field(made)
         except ConfigError as error:
-            key = "init" if error.message.startswith("init") else "reduce" if "reduce" in keys else "type"
+            named = error.message.partition(" ")[0]
+            key = named if named in ("init", "cite") else "reduce" if "reduce" in keys else "type"
             keys.error(key, f"the field {entry.key}: {error.message}", "change one of the two")
     return made
 

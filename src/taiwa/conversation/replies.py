@@ -16,6 +16,7 @@ from taiwa.kernel.effects import HideOutput, Watcher, WatchResult
 from taiwa.kernel.errors import InputError, OutputValidationError
 from taiwa.kernel.serialization import Json, digest, exact_json, value
 from taiwa.kernel.text import whole_characters
+from taiwa.kernel.wording import Wording
 from taiwa.structured import OutputType, ParseResult, PartialParser
 from taiwa.structured.validators import FieldsValidator
 
@@ -353,7 +354,8 @@ def _fit(app: App, data: dict[str, Json], text: str = "", *, is_environment: boo
     refused: dict[str, tuple[str, ...]] = {name: (f"$.{name}: missing",) for name in sorted(required - data.keys())}
     for name, part in data.items():
         if name not in known:
-            refused[name] = (f"$.{name}: the state has no such field",)
+            names = ", ".join(known)
+            refused[name] = (Wording("the state has no field {name!r}; fields: {names}", name=name, names=names),)
             continue
         read = _parse_as(kind, json.dumps({name: part}))
         if read.delta is None:

@@ -287,6 +287,10 @@ def check_field(field: StateField) -> None:
         raise ConfigError(f"the reducer {field.reduce!r} requires {' or '.join(types)}, and the type is {field.type!r}")
     if field.reducer.delta_kind == "words" and _normal(field.type) != WORD_COUNTS:
         raise ConfigError(f"the reducer {field.reduce!r} requires {WORD_COUNTS}, and the type is {field.type!r}")
+    from taiwa.structured.type_notation import has_words, parse_notation
+
+    if field.cite and not has_words(parse_notation(field.type)):
+        raise ConfigError(f"cite has no effect on the type {field.type!r}, whose values no source can hold")
     if field.init is not None and (problems := _problems(field, field.init)):
         raise ConfigError(f"init does not fit the type: {problems}")
 

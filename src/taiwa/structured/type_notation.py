@@ -196,6 +196,21 @@ def fits(annotation: Annotation, data: Json) -> bool:
     )
 
 
+def has_words(annotation: Annotation) -> bool:
+    """Return whether values of a type contain texts, numbers or names that its writer chooses, and not only yes, no and null.
+
+    >>> has_words(parse_notation("dict[str, bool]")), has_words(parse_notation("{new: bool, old: list[bool] | null}"))
+    (True, False)
+    """
+    if is_typeddict(annotation):
+        return any(map(has_words, annotation.__annotations__.values()))
+    origin: object = get_origin(annotation)
+    inner: tuple[Any, ...] = get_args(annotation)
+    if not inner:
+        return annotation not in (bool, None, NoneType)
+    return any(map(has_words, inner[:1] if origin in (Annotated, NotRequired) else inner))
+
+
 def _is_text(data: object) -> bool:
     return type(data) is str and (data.isascii() or not SURROGATE.search(data))
 
