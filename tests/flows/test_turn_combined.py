@@ -10,6 +10,7 @@ from taiwa.apps.catalog import load_text
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation, add_turn, begin, summarize_window
 from taiwa.conversation.state_record import record_request
+from taiwa.flows.ask import consult
 from taiwa.flows.ask.ask_result import AskTurnOptions
 from taiwa.flows.ask.types import ClarifyOptions
 from taiwa.flows.turn import Reply, say
@@ -17,6 +18,7 @@ from taiwa.kernel.attachments import Attachment
 from taiwa.kernel.errors import OutputValidationError
 from taiwa.kernel.messages import Capability, JsonSchema, Message, Passage, Response, ToolCall, ToolCallsInText
 from taiwa.kernel.runtime import Runtime, Tool
+from taiwa.kernel.text import estimate_tokens
 from taiwa.models.scripted import ScriptedModel, scripted_model
 from taiwa.retrieval import InMemoryRetriever
 from taiwa.tools.calculator import calculator
@@ -79,6 +81,15 @@ def test_of_a_reply_with_a_typed_answer_and_state_the_part_that_failed_is_asked_
     assert "type Reply" in model.requests[1].messages[-1].text
     if capabilities:
         assert model.requests[1].constraint == model.requests[0].constraint
+
+
+def test_the_passages_that_a_model_reads_are_chosen_once_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+    monkeypatch.setattr(consult, "estimate_tokens", lambda text: measured.append(text) or estimate_tokens(text))
+
+    turn(app("state: { days: int }\ndocuments: {}\n"), scripted_model("There are 20 days of leave. [1]\n@@delta\n{}"))
+
+    assert len(measured) == len(set(measured)) > 0
 
 
 def test_an_answer_of_another_type_is_asked_for_again_and_then_refused() -> None:

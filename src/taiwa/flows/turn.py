@@ -77,13 +77,13 @@ from taiwa.kernel.messages import (
     Request,
     Response,
     Text,
-    ToolCall,
     ToolResult,
     ToolSpec,
     assistant,
     file_texts,
     is_quoted,
     user,
+    with_new_ids,
 )
 from taiwa.kernel.serialization import Json, parse_json, value
 from taiwa.kernel.text import defuse, estimate_tokens, plural, truncate, whole_characters
@@ -591,7 +591,7 @@ def complete_turn(
             if not request.tools or error.capability not in ("tools", "tool_choice"):
                 raise
             response, warnings = yield from _complete_with_tools_in_prompt(request, prefix, error.message)
-        response = _with_new_ids(response, request)
+        response = with_new_ids(response, request)
         words = whole_characters(response.text)
         answer = Message("assistant", (Text(words), *response.message.tool_calls))
         parts = TurnParts(tuple(attachments), response.message.signed_thinking, (*inputs, answer), prefix)
@@ -599,25 +599,6 @@ def complete_turn(
         return Reply(words, {}, warnings, response=response), after
 
     return step
-
-
-def _with_new_ids(response: Response, request: Request) -> Response:
-    """Give the calls ids that no call of the request has: some servers send none, or the same one in each answer, and clients keep
-    what has an id once.
-
-    Other ids stay, since some models read them.
-    """
-    if not response.message.tool_calls:
-        return response
-    taken = {"", *(call.id for message in request.messages for call in message.tool_calls)}
-    parts: list[Part] = []
-    for part in response.message.parts:
-        if isinstance(part, ToolCall):
-            if part.id in taken:
-                part = replace(part, id=f"call_{request.digest[:12]}_{len(parts)}")  # noqa: PLW2901
-            taken.add(part.id)
-        parts.append(part)
-    return replace(response, message=replace(response.message, parts=tuple(parts)))
 
 
 def _complete_passed_on(request: Request, prefix: str) -> Program[tuple[Response, tuple[str, ...]]]:

@@ -830,3 +830,22 @@ def split_unopened(text: str) -> SplitAnswer | None:
     if any(opening in thinking.lower() for opening in BLOCKS) or len(FENCE.findall(thinking)) % 2:
         return None
     return SplitAnswer(thinking.strip(), text[closing.end() :])
+
+
+def with_new_ids(response: Response, request: Request) -> Response:
+    """Give the calls ids that no call of the request has: some servers send none, or the same one in each answer, and clients keep
+    what has an id once.
+
+    Other ids stay, since some models read them.
+    """
+    if not response.message.tool_calls:
+        return response
+    taken = {"", *(call.id for message in request.messages for call in message.tool_calls)}
+    parts: list[Part] = []
+    for part in response.message.parts:
+        if isinstance(part, ToolCall):
+            if part.id in taken:
+                part = replace(part, id=f"call_{request.digest[:12]}_{len(parts)}")  # noqa: PLW2901
+            taken.add(part.id)
+        parts.append(part)
+    return replace(response, message=replace(response.message, parts=tuple(parts)))

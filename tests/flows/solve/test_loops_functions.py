@@ -6,10 +6,22 @@ from collections.abc import Mapping
 
 import pytest
 
-from taiwa.flows.solve.loops import BY_MODEL
+from taiwa.conversation.app import App, AppSource
+from taiwa.flows.solve.loops import BY_MODEL, complete_with_tools
 from taiwa.flows.solve.rationale import NO_CALL_LEFT, CallPolicy, SolveLimits
 from taiwa.flows.solve.solve import SolveOptions, solve
-from taiwa.kernel.messages import Message, Response, Text, Thinking, ToolCall, ToolResult, ToolSpec, assistant
+from taiwa.kernel.messages import (
+    Message,
+    Request,
+    Response,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    assistant,
+    user,
+)
 from taiwa.kernel.runtime import Runtime
 from taiwa.kernel.serialization import Json
 from taiwa.models.scripted import scripted_model
@@ -91,6 +103,20 @@ def test_missing_and_doubled_ids_become_one_for_each_call(drive: Drive, names: t
     assert len(set(asked)) == 3
     assert all(asked)
     assert answered == list(zip(asked, ["2", "4", "6"], strict=True))
+
+
+def test_a_call_has_no_id_of_a_call_before_the_request() -> None:
+    model = scripted_model(asks(call("1+1", "x")), "2", capabilities=NATIVE)
+    before = (user("0+1?"), Message("assistant", (call("0+1", "x"),)), Message("tool", (ToolResult("1", call="x"),)))
+    request = Request((*before, user("1+1?")))
+
+    Runtime(model, tools=[ADDER]).run(
+        complete_with_tools(request, SPECS, App(AppSource("a", ""), ""), "text+delta", None)
+    )
+
+    *_, asked, answered = model.requests[1].messages
+    assert asked.tool_calls[0].id not in ("", "x")
+    assert read(answered) == [(asked.tool_calls[0].id, "2")]
 
 
 @pytest.mark.parametrize(

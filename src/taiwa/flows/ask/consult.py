@@ -392,7 +392,7 @@ Of 720 questions to folders of five passages (JSQuAD, JaQuAD) 2 % are warned abo
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Consulted:
     """What was decided about a text of the user, and what was found for it.
 
@@ -437,7 +437,7 @@ class Consulted:
         shown, mark = prompts.exchanges(), prompts.message("")
         return Material(prompts.sections["reply"], asked, before=before, exchanges=shown, mark=mark)
 
-    @property
+    @cached_property
     def _read(self) -> tuple[Passage, ...]:
         """The passages that a model reads for a reply that is more than an answer: more than usual of short ones."""
         sizes = accumulate(estimate_tokens(each.text) for each in self.passages)

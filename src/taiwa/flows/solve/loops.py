@@ -77,6 +77,7 @@ from taiwa.kernel.messages import (
     result_files,
     system,
     user,
+    with_new_ids,
 )
 from taiwa.kernel.serialization import Json, read_exact_json
 from taiwa.kernel.text import estimate_tokens
@@ -617,8 +618,6 @@ class FunctionCallingLoop(RationaleBuilder):
     ) -> None:
         super().__init__(replace(request, tools=tuple(calls.specs.values())), calls, tool_format, watch)
         self._more: tuple[Message, ...] = ()
-        self._ids: set[str] = set()
-        self._count = 0
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -631,24 +630,24 @@ class FunctionCallingLoop(RationaleBuilder):
             # The tools stay in the last request too: they precede everything in a cached prefix.
             choice = "none" if self.calls.ending == "calls" else "auto"
             request = replace(self.base_request, messages=self.messages, tool_choice=choice)
-            response = yield from perform(Complete(self.limit_tokens(request), self.watch))
+            request = self.limit_tokens(request)
+            response = with_new_ids((yield from perform(Complete(request, self.watch))), request)
             self.count_tokens(response)
             self.add_text(response.text)
-            calls = self._with_ids(response)
-            if not calls or response.finish not in ("tool_calls", "stop"):
+            if not response.message.tool_calls or response.finish not in ("tool_calls", "stop"):
                 last = Message("assistant", (*response.message.signed_thinking, Text(response.text)))
                 self._more = (*self._more, last)
                 self.finish(response)
                 self.ending = self.calls.ending or self.ending  # the text after the last call does not change it
             elif self.ending is None:
-                yield from self._answer(response, calls)
+                yield from self._answer(response)
 
-    def _answer(self, response: Response, calls: tuple[ToolCall, ...]) -> Program[None]:
+    def _answer(self, response: Response) -> Program[None]:
         """Execute the calls of one response, and append the results in the order of the calls.
 
         The reasoning stays before its calls: servers refuse calls without their signed reasoning.
         """
-        text, thinking = response.text, response.message.signed_thinking
+        text, thinking, calls = response.text, response.message.signed_thinking, response.message.tool_calls
         if self.calls.ending == "calls":  # it calls a tool although the limit is reached
             self._more = (*self._more, Message("assistant", (*thinking, Text(text))))
             self.ending = "calls"
@@ -676,18 +675,6 @@ class FunctionCallingLoop(RationaleBuilder):
         self._more = (*self._more, Message("assistant", (*thinking, *said, *calls)), Message("tool", tuple(results)))
         if self.calls.ending not in (None, "calls"):
             self.ending = self.calls.ending
-
-    def _with_ids(self, response: Response) -> tuple[ToolCall, ...]:
-        """Return the calls of a response, each with a unique id: some servers omit or repeat ids."""
-        calls: list[ToolCall] = []
-        for call in response.message.tool_calls:
-            name = call.id
-            while not name or name in self._ids:
-                self._count += 1
-                name = f"call_{self._count}"
-            self._ids.add(name)
-            calls.append(replace(call, id=name))
-        return tuple(calls)
 
     def _show(self, call: ToolCall, result: str) -> Program[None]:
         """Insert a call and its result into the transcript as the format writes them."""
