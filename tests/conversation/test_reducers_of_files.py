@@ -95,6 +95,14 @@ def test_a_file_that_was_not_confirmed_is_one_problem_and_what_is_no_tool_anothe
     assert second == "a.md:3: tops.py does not define 'lowest'"
 
 
+def test_a_tool_of_a_file_has_no_name_that_is_listed_before(write: Callable[..., Path]) -> None:
+    path = write(code="import taiwa\n\n@taiwa.tool\ndef calculator(x: str) -> str:\n    'Work out.'\n    return x\n")
+    path.write_text("---\ntaiwa: 1\ntools: [calculator, tops.py:calculator]\n---\nSell.\n")
+
+    with pytest.raises(ConfigError, match=r"scores\.md:3: the tool calculator is listed twice"):
+        confirmed(path)
+
+
 def test_answers_have_a_type_of_a_file_whose_annotations_are_read_late(
     write: Callable[..., Path], tmp_path: Path
 ) -> None:

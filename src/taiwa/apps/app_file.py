@@ -526,30 +526,36 @@ def _tools(keys: Keys, *, is_stored: bool) -> tuple[str, ...]:
     A stored app may come from a place where the code was confirmed that is not known here; a turn loads it.
     """
     names: list[str] = []
+    called: list[str] = []
     for item in keys.texts("tools"):
+        name = item.text
         if IN_FILE.fullmatch(item.text):
             from taiwa.tools.function_tool import FunctionTool
 
             try:
-                if not is_stored and not isinstance(function_named(item.text), FunctionTool):
-                    name = re.sub(r"@\w+", "", item.text)
-                    keys.problems.error(item.at, f"{name} is not a tool", "write @taiwa.tool above the function")
+                found = None if is_stored else function_named(item.text)
+                if isinstance(found, FunctionTool):
+                    name = found.spec.name
+                elif not is_stored:
+                    plain = re.sub(r"@\w+", "", item.text)
+                    keys.problems.error(item.at, f"{plain} is not a tool", "write @taiwa.tool above the function")
             except ConfigError as error:
                 keys.problems.code(item.at, error)
-            names.append(item.text)
         elif not TOOL_NAME.fullmatch(item.text):
             message = f"{quoted(item.text)} is not a valid tool name"
             hint = "use letters, digits, `_` and `-`, beginning with a letter; see `taiwa tools list`"
             keys.problems.error(item.at, message, hint)
-        elif item.text in names:
-            keys.problems.error(item.at, f"the tool {item.text} is listed twice", "remove one of the two")
+            continue
         else:
             from taiwa.tools.registry import BUILT_IN, tool_names
 
-            names.append(item.text)
             if item.text not in BUILT_IN and item.text not in tool_names():
                 hint = suggest(item.text, tool_names(), "tools")
                 keys.problems.warn(item.at, f"the tool {item.text} is not built in; the program must pass it", hint)
+        if name in called:
+            keys.problems.error(item.at, f"the tool {name} is listed twice", "remove one of the two")
+        called.append(name)
+        names.append(item.text)
     return tuple(names)
 
 
