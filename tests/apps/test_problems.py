@@ -258,7 +258,13 @@ BROKEN = [
         "a field to be written in a layout of changes",
         "state:",
         "reply: record\nstate:\n  mood: { type: str, required: true }",
-        "8: the field mood: `reply: record` asks for what changes, so `required` has no place; remove `required` or `reply`",
+        "8: required of mood has no effect with `reply: record`, which asks for what changes; remove one of the two",
+    ),
+    (
+        "a source that only one layout asks for",
+        "state:",
+        "reply: json\nstate:\n  mood: { type: str, from: reply }",
+        "8: from of mood has no effect with `reply: json` and without `cite`; remove it",
     ),
     (
         "an example whose answer does not have the type",

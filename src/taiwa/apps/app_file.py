@@ -339,8 +339,11 @@ def read_front(tree: Tree | None, problems: Problems, folder: Path | None = None
             )
     for each, entry in zip(fields, entries, strict=True):
         if app.reply == "record" and each.required:
-            message = f"the field {each.name}: `reply: record` asks for what changes, so `required` has no place"
-            problems.error(entry.at, message, "remove `required` or `reply`")
+            why = f"required of {each.name} has no effect with `reply: record`, which asks for what changes"
+            problems.error(entry.at, why, "remove one of the two")
+        if each.source == "reply" and not each.cite and app.reply not in ("auto", "record"):
+            why = f"from of {each.name} has no effect with `reply: {app.reply}` and without `cite`"
+            problems.error(entry.at, why, "remove it")
         if app.reply == "environment" and not each.computed and each.reducer.needs_before:
             message = f"the field {each.name}: with `reply: environment` the model writes it whole, so {each.reduce!r} is not applied"
             problems.warn(entry.at, message, "remove `reduce`, or bound the value by union, table or last(n)")
