@@ -78,6 +78,9 @@ def test_each_change_has_the_type_of_its_field() -> None:
 
     of_two = [{"field": "people", "value": 2}, {"field": "plan", "value": {"mon": None}}]
     assert changes.validate([{"said": "Two of us.", "changes": of_two}])
+    for placeholder in ({"field": "city", "value": "<city>"}, {"field": "plan", "value": {"<plan>": "Oslo"}}):
+        with pytest.raises(OutputValidationError):
+            changes.validate([{"said": "Two of us.", "changes": [placeholder]}])
 
 
 def test_changes_stand_under_a_sentence_of_the_message_so_that_one_that_nobody_spoke_of_has_none() -> None:

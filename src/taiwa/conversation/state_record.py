@@ -136,11 +136,14 @@ def _said(said: Sequence[str]) -> Json:
 
 
 def _stated(kind: Json) -> Json:
-    """Return the schema of a value without the placeholders of the examples, which a small model copies if it is unsure."""
+    """Return the schema of a value without the placeholders of the examples, of which a small model copies one if it is unsure."""
     if isinstance(kind, dict) and kind.get("type") == "string" and not kind.keys() - {"type", "description"}:
         return kind | {"pattern": STATED}
     if isinstance(kind, dict):
-        return {name: part if name in ("enum", "const") else _stated(part) for name, part in kind.items()}
+        names: dict[str, Json] = (
+            {"propertyNames": {"pattern": STATED}} if isinstance(kind.get("additionalProperties"), dict) else {}
+        )
+        return {name: part if name in ("enum", "const") else _stated(part) for name, part in kind.items()} | names
     return [_stated(part) for part in kind] if isinstance(kind, list) else kind
 
 
