@@ -12,7 +12,7 @@ from tests.house.source import ROOT
 
 pytestmark = pytest.mark.slow
 
-MAX_WHEEL_BYTES = 1_665_000
+MAX_WHEEL_BYTES = 1_685_000
 """What pip shows as 1.7 MB."""
 
 
