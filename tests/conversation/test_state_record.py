@@ -122,6 +122,11 @@ def test_changes_become_a_delta_and_those_of_one_field_are_joined() -> None:
     assert parsed.delta == {"foods": ["nuts", "fish"], "city": "Bergen", "plan": {"mon": "ski", "tue": None}}
 
 
+def test_changes_in_the_form_of_a_delta_are_read() -> None:
+    for text in ('{"city": "Rome"}', '[{"said": "Rome.", "changes": {"city": "Rome"}}]', '[{"city": "Rome"}]'):
+        assert parse_changes(TRIP, text).delta == {"city": "Rome"}
+
+
 def test_a_list_that_cannot_be_read_says_why() -> None:
     assert parse_changes(TRIP, "none").problems
     assert parse_changes(TRIP, '[{"value": 2}]').problems == ('{"value": 2} does not name a field',)

@@ -92,6 +92,21 @@ def test_the_passages_that_a_model_reads_are_chosen_once_in_a_turn(monkeypatch: 
     assert len(measured) == len(set(measured)) > 0
 
 
+@pytest.mark.parametrize(
+    ("written", "days"),
+    [
+        ('{"days": 3, "why": "It rains."}', None),
+        ('{"days": 3, "why": "It rains.", "delta": {"days": 4}}', 4),
+        ('```json\n{"days": 3, "why": "It rains."}\n```\n@@delta\n{"days": 4}', 4),
+    ],
+)
+def test_a_typed_answer_without_its_key_is_read(written: str, days: int | None) -> None:
+    done, after = turn(app(TYPED), scripted_model(written))
+
+    assert (done.value, after.state) == ({"days": 3, "why": "It rains."}, {"days": days})
+    assert done.state_read is (days is not None)
+
+
 def test_an_answer_of_another_type_is_asked_for_again_and_then_refused() -> None:
     wrong = reply({"days": 3}, {"days": "many"})
     model = scripted_model(wrong, reply({"days": 3}, {"days": 3, "why": "It rains."}))

@@ -306,10 +306,7 @@ def _parse_reply(app: App, _code_type: OutputType[Any] | None, text: str, layout
         return ParsedReply(whole_characters(NOTES_LINE.sub("", text) if app.model_fields else text), {})
     if layout == "environment":
         return _parse_environment(app, text)
-    needs_delta = any(field.required for field in app.model_fields)
-    if layout == "json":
-        return _parse_json(app, text, needs_delta=needs_delta)
-    return _parse_text(app, text, needs_delta=needs_delta)
+    return _parse_json(app, text) if layout == "json" else _parse_text(app, text)
 
 
 def parse_delta(app: App, text: str, layout: ReplyLayout | None = None, *, full: bool = False) -> ParsedReply:
@@ -410,16 +407,19 @@ def _repairs(result: ParseResult[Any]) -> tuple[str, ...]:
 
 
 def _parse_typed_reply(app: App, output_type: OutputType[Json], text: str) -> ParsedReply:
-    """Parse a `json` reply whose answer has a type."""
+    """Parse a `json` reply whose answer has a type; the answer may stand there without its key, or before a delta line."""
+    line = next((line for line in LINE.finditer(text) if AFTER_LINE.match(text, line.end())), None)
     try:
-        result = _any_object().parse(text)
+        data = _any_object().parse(text[: line and line.start()]).value
     except OutputValidationError as error:
         return ParsedReply(whole_characters(text), None, error.diagnostics or (error.message,))
-    typed = parse_typed(output_type, exact_json(result.value.get("answer"), allow_nan=True))
-    if typed.delta is None:
-        return replace(typed, problems=tuple(f"$.answer{line.removeprefix('$')}" for line in typed.problems))
-    parsed = _with_delta(app, typed.answer, result.value.get("delta"), needs_delta=True)
-    return replace(parsed, repairs=_repairs(result), written=typed.written)
+    bare = {name: part for name, part in data.items() if name != "delta"}
+    read = [parse_typed(output_type, exact_json(each, allow_nan=True)) for each in (data.get("answer"), bare)]
+    typed = next((each for each in read if each.delta is not None), None)
+    if typed is None:
+        return replace(read[0], problems=tuple(f"$.answer{line.removeprefix('$')}" for line in read[0].problems))
+    parsed = _with_delta(app, typed.answer, data.get("delta") if line is None else text[line.end() :])
+    return replace(parsed, written=typed.written)
 
 
 def _storable(answer: str, delta: dict[str, Json]) -> ParsedReply:
@@ -431,12 +431,12 @@ def _storable(answer: str, delta: dict[str, Json]) -> ParsedReply:
     return ParsedReply(whole_characters(answer), delta)
 
 
-def _parse_text(app: App, text: str, *, needs_delta: bool) -> ParsedReply:
+def _parse_text(app: App, text: str) -> ParsedReply:
     if (told := _parse_object(app, text)) is not None:
         return told
     delta = find_delta(text, _names(app))
     if delta is None:
-        return _without_delta(text, needs_delta=needs_delta)
+        return _without_delta(app, text)
     inner, behind = _split_delta(text[delta.json :], _names(app))
     answer = whole_characters(text[: delta.start].rstrip() or behind)
     return replace(parse_delta(app, inner, "text+delta"), answer=answer)
@@ -447,11 +447,11 @@ def _names(app: App) -> tuple[str, ...]:
     return tuple(field.name for field in app.fields)
 
 
-def _without_delta(text: str, *, needs_delta: bool) -> ParsedReply:
+def _without_delta(app: App, text: str) -> ParsedReply:
     """Parse a reply without JSON; a delta line at its end is not part of the answer."""
     last = next((line for line in LINE.finditer(text) if FENCE_NEXT.fullmatch(text, line.end())), None)
     answer = whole_characters(text[: None if last is None else last.start()].rstrip())
-    if not needs_delta:
+    if not _needs_delta(app):
         return ParsedReply(answer, {}, missing=True)
     return ParsedReply(answer, None, (f"{'there is no' if last is None else 'nothing follows the'} {DELTA_LINE} line",))
 
@@ -513,34 +513,38 @@ def _reply_type() -> OutputType[dict[str, Json]]:
     return OutputType.fields("Reply", {"delta": object, "answer": str}, required=frozenset({"answer"}))
 
 
-def _parse_json(app: App, text: str, *, needs_delta: bool) -> ParsedReply:
+def _needs_delta(app: App) -> bool:
+    return any(field.required for field in app.model_fields)
+
+
+def _parse_json(app: App, text: str) -> ParsedReply:
     try:
         result = _reply_type().parse(text)
     except OutputValidationError as error:
-        return _parse_other(app, text, error.diagnostics or (error.message,), needs_delta=needs_delta)
-    parsed = _with_delta(app, str(result.value["answer"]), result.value.get("delta"), needs_delta=needs_delta)
+        return _parse_other(app, text, error.diagnostics or (error.message,))
+    parsed = _with_delta(app, str(result.value["answer"]), result.value.get("delta"))
     return replace(parsed, repairs=_repairs(result))
 
 
-def _parse_other(app: App, text: str, problems: tuple[str, ...], *, needs_delta: bool) -> ParsedReply:
-    """Parse what is not a reply in JSON: text, with or without a delta line, or JSON that is cut or broken in the answer."""
+def _parse_other(app: App, text: str, problems: tuple[str, ...]) -> ParsedReply:
+    """Parse what is not a reply in JSON: text, with or without a delta line, JSON that is cut, or whose answer is not a text."""
     if (told := _parse_object(app, text, full=True)) is not None:
         return told
     if not text.lstrip().startswith("{") and ("{" not in text or find_delta(text, _names(app)) is not None):
-        return _parse_text(app, text.strip(), needs_delta=needs_delta)
+        return _parse_text(app, text.strip())
     answer, delta = _partial_answer("answer", text), _whole_members(text).get("delta")
     if delta is not None and answer != text.strip():
-        return _with_delta(app, answer, delta, needs_delta=needs_delta)
+        return _with_delta(app, answer, delta)
     return ParsedReply(answer, None, problems).cut(fit_delta(app, _whole_members(text, "delta"), full=True))
 
 
-def _with_delta(app: App, answer: str, delta: Json, *, needs_delta: bool) -> ParsedReply:
+def _with_delta(app: App, answer: str, delta: Json) -> ParsedReply:
+    """Add the delta of a reply in JSON, which may be JSON in a string or a list of one object."""
     answer = whole_characters(answer)
-    if delta is None and not needs_delta:
+    if delta is None and not _needs_delta(app):
         return ParsedReply(answer, {}, missing=True)
-    if delta is not None and not isinstance(delta, dict):
-        return ParsedReply(answer, None, ("$.delta: expected an object",))
-    parsed = fit_delta(app, delta or {}, full=True)
+    text = delta if isinstance(delta, str) else exact_json(delta or {}, allow_nan=True)
+    parsed = parse_delta(app, text, "json", full=True)
     return replace(
         parsed, answer=answer, problems=tuple(f"$.delta{line.removeprefix('$')}" for line in parsed.problems)
     )
@@ -556,11 +560,13 @@ def _parse_environment(app: App, text: str) -> ParsedReply:
 
 
 def _partial_answer(member: str, text: str) -> str:
-    """Return the answer of an unparsable reply: the part that can be read, or all of a text without JSON."""
+    """Return the answer of an unparsable reply: the part that can be read, as JSON if it is not a text, or all of a text without JSON."""
     parser = PartialParser(_any_object())
     parser.feed(text)
-    found = parser.view.get(member) if isinstance(parser.view, dict) else None
-    return whole_characters(found if found and isinstance(found, str) else text.strip())
+    if not isinstance(parser.view, dict) or not parser.view.keys() & {member, "delta"}:
+        return whole_characters(text.strip())
+    found = parser.view.get(member)
+    return whole_characters(found if isinstance(found, str) else "" if found is None else json.dumps(found))
 
 
 class AnswerWatcher:

@@ -254,6 +254,12 @@ class StateField:
             return self.delta_notation
         return f"{{{WRITTEN}: {self.delta_notation}}} | null" if self.takes_null else f"{self.delta_notation} | null"
 
+    def fits_delta(self, data: Json) -> bool:
+        """Whether the model certainly may write this value to the field."""
+        from taiwa.structured.type_notation import fits, parse_notation
+
+        return fits(parse_notation(self.delta_notation), data)
+
     @property
     def takes_null(self) -> bool:
         """Whether the model can write null to the field itself, not only to an entry of it."""
@@ -386,10 +392,13 @@ def shorten_delta(fields: Iterable[StateField], data: Mapping[str, Json], *, ful
         if (field is None and name in NOT_FIELDS) or (field is not None and field.computed) or _is_blank(part):
             continue
         keeps_null = field is None or field.required or (field.takes_null and not full)
-        if part is None and not keeps_null:
+        if part in (None, "null") and not keeps_null:
             continue
-        is_wrapped = full and field is not None and field.takes_null and not field.required
-        changes[name] = part[WRITTEN] if is_wrapped and isinstance(part, dict) and part.keys() == {WRITTEN} else part
+        if field is not None and full and isinstance(part, dict) and part.keys() == {WRITTEN}:
+            is_wrapper = field.takes_null and not field.required
+            changes[name] = part if not is_wrapper and field.fits_delta(part) else part[WRITTEN]
+        else:
+            changes[name] = part
     return changes
 
 
@@ -406,11 +415,9 @@ def blank(field: StateField) -> str:
 
 def fits_delta(fields: Iterable[StateField], delta: Mapping[str, Json]) -> bool:
     """Return whether a state delta certainly has its type; if not, the type must say."""
-    from taiwa.structured.type_notation import fits, parse_notation
-
     written = {field.name: field for field in fields if not field.computed}
     return all(name in delta for name, field in written.items() if field.required) and all(
-        name in written and fits(parse_notation(written[name].delta_notation), data) for name, data in delta.items()
+        name in written and written[name].fits_delta(data) for name, data in delta.items()
     )
 
 

@@ -17,7 +17,7 @@ from typing import cast
 from taiwa.conversation.app import App
 from taiwa.conversation.history import Conversation
 from taiwa.conversation.record_prompts import BY_LANGUAGE, RecordPrompts, record_language
-from taiwa.conversation.replies import ParsedReply, fit_delta, join_parts
+from taiwa.conversation.replies import ParsedReply, fit_delta, join_parts, parse_delta
 from taiwa.conversation.state import FieldSource, State, StateField
 from taiwa.conversation.turn_prompt import known_state
 from taiwa.kernel.errors import OutputValidationError
@@ -162,18 +162,20 @@ def parse_changes(app: App, text: str, *, is_cut: bool = False) -> ParsedReply:
         except OutputValidationError as error:
             problems = error.diagnostics or (error.message,)
     if items is None:
-        return ParsedReply("", None, problems)
-    delta, nameless = dict[str, Json](), list[str]()
+        read = parse_delta(app, text, "record")  # an object of fields, as in other layouts
+        return read if read.delta else ParsedReply("", None, problems)
+    delta, nameless, names = dict[str, Json](), list[str](), {field.name for field in app.fields}
     for item in items:
-        under = item.get("changes")
-        for change in under if isinstance(under, list) else (item,):
-            name = change.get("field") if isinstance(change, dict) else None
-            if not isinstance(name, str):
+        under = item.get("changes", item)
+        for change in under if isinstance(under, list) else (under,):
+            written: dict[str, Json] = cast("dict[str, Json]", change) if isinstance(change, dict) else {}
+            if isinstance(name := written.get("field"), str):
+                written = {name: written.get("value")}
+            elif not written or not written.keys() <= names:
                 nameless.append(f"{json.dumps(change, ensure_ascii=False)[:60]} does not name a field")
                 continue
-            new = cast("Json", change.get("value"))
-            if new != f"<{name}>":  # of the examples
-                delta[name] = join_parts(delta.get(name), new)
+            # not those of the examples
+            delta |= {name: join_parts(delta.get(name), new) for name, new in written.items() if new != f"<{name}>"}
     parsed = fit_delta(app, delta)
     return parsed.settled(*nameless) if nameless or parsed.problems else parsed
 
