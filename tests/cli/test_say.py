@@ -554,6 +554,24 @@ def test_a_dry_run_of_an_app_that_searches_is_refused(taiwa: Taiwa) -> None:
     assert (refused.code, "searches documents before its first request" in refused.err) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("does", "message"),
+    [("yield AskUser('Who?')", "the program ends, or asks the user,"), ("yield CallTool('price', {})", "the program waits for CallTool")],
+)  # fmt: skip
+def test_a_dry_run_of_a_program_without_a_first_request_is_one_line(
+    taiwa: Taiwa, apps: Callable[[str, str], Path], does: str, message: str
+) -> None:
+    own = apps("own", "---\ntaiwa: 1\nname: own\nflow: asks.py:turn\n---\nTalk.\n")
+    code = f"from taiwa.programs import AskUser, CallTool\n\n\ndef turn(conversation, text):\n    return ({does})\n"
+    (own.parent / "asks.py").write_text(code)
+    taiwa.ok("apps", "confirm", "own", "--yes")
+
+    for command in (("say", "own", "--dry-run", "Hi"), ("apps", "render", "own")):
+        refused = taiwa(*command)
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+        assert f"there is no request to show: {message}" in refused.err
+
+
 def test_a_rendered_app_shows_its_tools(taiwa: Taiwa, apps: Callable[[str, str], Path]) -> None:
     apps("own", "---\ntaiwa: 1\nname: own\ntools: [calculator]\n---\nTalk.\n")
 

@@ -59,6 +59,25 @@ def test_a_program_calls_tools_and_changes_the_state(drive: Drive) -> None:
     }  # fmt: skip
 
 
+def test_what_programs_within_gather_do_is_noted_in_their_order(drive: Drive) -> None:
+    def both(_: Conversation, text: str) -> Program[str]:
+        items = (text, f"{text}s")
+        nested = (gather([perform(CallTool("price", {"item": item})), perform(Retrieve(item))]) for item in items)
+        yield from gather(nested)
+        return "Done."
+
+    shelf = InMemoryRetriever([Passage("a.md", "A tea costs 3."), Passage("b.md", "Two teas cost 5.")])
+
+    done = drive(lambda: run_turn(both, "tea")(begin(app())), scripted_model(), tools=[price], retriever=shelf)
+
+    findings = done.value[1].turns[-1].findings
+    assert isinstance(findings, dict)
+    assert findings["calls"] == [
+        {"name": "price", "input": '{"item": "tea"}', "result": "3", "error": ""},
+        {"name": "price", "input": '{"item": "teas"}', "result": "4", "error": ""},
+    ]
+
+
 def test_a_program_can_take_the_default_turn_as_a_part(drive: Drive) -> None:
     def twice(conversation: Conversation, text: str) -> Program[Reply]:
         first, after = yield from say(text)(conversation)
@@ -223,6 +242,13 @@ def nothing(_: Conversation, text: str) -> Program[object]:
     return len(text)
 
 
+def within(program: Callable[[Conversation, str], Program[str]]) -> Callable[[Conversation, str], Program[str]]:
+    def gathering(conversation: Conversation, text: str) -> Program[str]:
+        return str((yield from gather([program(conversation, text)])))
+
+    return gathering
+
+
 def unfit(_: Conversation, text: str) -> Program[Reply]:
     yield from gather(())
     return Reply(text, {"cost": "much"})
@@ -256,6 +282,8 @@ def staying(_: Conversation, text: str) -> Program[str]:
         (leaving, ConfigError, "the program leaving failed: SystemExit: no tea"),
         (odd, ConfigError, "the program odd yielded a str; yield an effect"),
         (nested, ConfigError, "the program nested yielded a generator; write `yield from`"),
+        (within(raising), ConfigError, "the program raising failed: KeyError: 'tea'"),
+        (within(odd), ConfigError, "the program odd yielded a str; yield an effect"),
         (len, ConfigError, "the program len failed: TypeError"),
         (lambda *_: 1, ConfigError, "must yield effects and return a reply; it returned an int at once"),
         (nothing, ConfigError, "must return a reply or a text, not an int"),

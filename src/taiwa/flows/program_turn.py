@@ -6,9 +6,9 @@ program again from its beginning: what it did before is answered from the journa
 
 import json
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 from unicodedata import normalize
 
@@ -18,7 +18,18 @@ from taiwa.conversation.history import NO_MODEL, AnsweredBy, Conversation, TurnP
 from taiwa.conversation.turn_prompt import earlier_part
 from taiwa.flows.turn import Reply, call_json, compress_fields, say, shorten_history
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.effects import CallTool, Complete, Effect, HideOutput, Notify, Program, Step, perform, program_with
+from taiwa.kernel.effects import (
+    CallTool,
+    Complete,
+    Effect,
+    Gather,
+    HideOutput,
+    Notify,
+    Program,
+    Step,
+    perform,
+    program_with,
+)
 from taiwa.kernel.errors import ConfigError, InputError, OutputValidationError, TaiwaError, describe
 from taiwa.kernel.messages import Found, Message, Notice, Passage, Response, TextDelta, ToolResult, assistant, user
 from taiwa.kernel.serialization import Json, exact_json, item_at, items_at, text_at
@@ -261,39 +272,59 @@ def _until_question(
     """Run a program to its end, or to a question without an answer; move the answers, or the options that they choose, to what was
     `said`, and add its calls of tools and what it retrieved to the lists.
     """
-    answer: object = None
-    problem: BaseException | None = None
-    while True:
-        try:
-            effect: object = program.send(answer) if problem is None else program.throw(problem)
-        except StopIteration as stop:
-            return stop.value
-        except TaiwaError:
-            raise
-        except FAILURES as error:
-            raise _failed(program, error) from error
-        answer, problem = None, None
-        if isinstance(effect, AskUser):
-            if not answers:
-                _close(program)
-                return effect
-            answer = _chosen(effect, answers.pop(0))
-            said.append(answer)
-        elif not isinstance(effect, Effect):  # a user's program
-            _close(program)
-            hint = "write `yield from`" if isinstance(effect, Generator) else "yield an effect"
-            raise ConfigError(f"the program {program_name(program)} yielded {describe(effect)}; {hint}")
-        else:
-            try:
-                answer = yield from performed(effect)
-            except TaiwaError as error:
-                problem = error
-            if isinstance(answer, Found):
-                passages += answer.passages
-            elif isinstance(effect, CallTool):
-                written = exact_json(dict(effect.arguments), allow_nan=True)
-                failed = ToolResult("", effect.name, error=str(problem))
-                calls.append(call_json(effect.name, written, answer if isinstance(answer, ToolResult) else failed))
+
+    def answered(effect: Effect[Any]) -> Program[object]:
+        if not isinstance(effect, AskUser):
+            return (yield from _noted(effect, performed, calls, passages))
+        if not answers:
+            raise _AskedError(effect)
+        said.append(_chosen(effect, answers.pop(0)))
+        return said[-1]
+
+    try:
+        return (yield from _driven(program, answered))
+    except _AskedError as asked:
+        return asked.question
+
+
+class _AskedError(Exception):
+    """A program asked the user."""
+
+    def __init__(self, question: AskUser) -> None:
+        self.question = question
+
+
+def _noted(
+    effect: Effect[Any], performed: Callable[[Effect[Any]], Program[object]], calls: list[Json], passages: list[Passage]
+) -> Program[object]:
+    """Perform an effect, and note a call of a tool and what was retrieved; of `gather` in the order of its programs."""
+    if isinstance(effect, Gather):
+        found = [(list[Json](), list[Passage]()) for _ in effect.programs]
+        strands = zip(effect.programs, found, strict=True)
+        noting = (
+            _driven(each, partial(_noted, performed=perform, calls=called, passages=read))
+            for each, (called, read) in strands
+        )
+        answer = yield from performed(Gather(tuple(noting)))
+        for called, read in found:
+            calls += called
+            passages += read
+        return answer
+    try:
+        answer = yield from performed(effect)
+    except TaiwaError as error:
+        if isinstance(effect, CallTool):
+            calls.append(_call_of(effect, ToolResult("", effect.name, error=str(error))))
+        raise
+    if isinstance(answer, Found):
+        passages += answer.passages
+    elif isinstance(effect, CallTool) and isinstance(answer, ToolResult):
+        calls.append(_call_of(effect, answer))
+    return answer
+
+
+def _call_of(effect: CallTool, result: ToolResult) -> Json:
+    return call_json(effect.name, exact_json(dict(effect.arguments), allow_nan=True), result)
 
 
 def _close(program: Program[Any]) -> None:
@@ -305,21 +336,45 @@ def _close(program: Program[Any]) -> None:
 
 def _without_earlier_notices(program: Program[T], answers: list[str]) -> Program[T]:
     """Run a program without the notices before its last answered question, which an earlier turn has sent."""
+
+    def performed(effect: Effect[Any]) -> Program[object]:
+        return None if answers and isinstance(effect, Notify) else (yield effect)
+
+    return (yield from _driven(program, performed, is_own=False))
+
+
+def _driven(
+    program: Program[T], performed: Callable[[Effect[Any]], Program[object]], *, is_own: bool = True
+) -> Program[T]:
+    """Run a program whose effects another one performs.
+
+    Raises:
+        ConfigError: code of the user (`is_own`) raised, or yielded something else than an effect.
+    """
     answer: object = None
     problem: TaiwaError | None = None
-    with closing(program):
+    try:
         while True:
             try:
-                effect = program.send(answer) if problem is None else program.throw(problem)
+                effect: object = program.send(answer) if problem is None else program.throw(problem)
             except StopIteration as stop:
                 return cast("T", stop.value)
+            except TaiwaError:
+                raise
+            except FAILURES as error:
+                if not is_own:
+                    raise
+                raise _failed(program, error) from error
             answer, problem = None, None
-            if answers and isinstance(effect, Notify):
-                continue
+            if not isinstance(effect, Effect):
+                hint = "write `yield from`" if isinstance(effect, Generator) else "yield an effect"
+                raise ConfigError(f"the program {program_name(program)} yielded {describe(effect)}; {hint}")
             try:
-                answer = yield effect
+                answer = yield from performed(effect)
             except TaiwaError as error:
                 problem = error
+    finally:
+        _close(program)
 
 
 def _chosen(asked: AskUser, text: str) -> str:

@@ -900,12 +900,23 @@ def first_request(program: Program[Any], capabilities: frozenset[Capability]) ->
     """Return the request that a program sends first to a model with these capabilities; nothing is sent.
 
     Raises:
+        InputError: there is none, or what precedes it has an answer that is not known before.
         TaiwaError: as the program before its first request.
     """
     answer: object = None
     while True:
-        effect = program.send(answer)
+        try:
+            effect = program.send(answer)
+        except StopIteration:
+            raise InputError(
+                "there is no request to show: the program ends, or asks the user, before it sends one"
+            ) from None
         if isinstance(effect, Complete):
             program.close()
             return effect.request
+        if not isinstance(effect, GetCapabilities | Notify):
+            program.close()
+            raise InputError(
+                f"there is no request to show: the program waits for {type(effect).__name__} before it sends one"
+            )
         answer = capabilities if isinstance(effect, GetCapabilities) else None
