@@ -58,13 +58,8 @@ UNFINISHED_OBJECT = re.compile(
 
 FENCE_LINE = re.compile(r"^[ \t]*```", re.MULTILINE)
 
-CLOSE_FENCE = re.compile(r"\s*```")
-
 OPEN_FENCE = re.compile(r"^[ \t]*```\w*[ \t\r]*\n\s*\Z", re.MULTILINE)
 """A fence around a delta and its line."""
-
-WHOLE_OBJECT = re.compile(r"\s*(?:```(?:json)?\s*)?(?=\{)")
-"""The beginning of a reply that may be one object."""
 
 CLOSING = {True: re.compile(r"```"), False: re.compile(r"\n[ \t\r]*\n|```")}
 """What ends a malformed object with, and without, a fence."""
@@ -97,34 +92,30 @@ def find_delta(text: str, names: Sequence[str]) -> DeltaSpan | None:
     """
     span: DeltaSpan | None = None
     for line in reversed([*LINE.finditer(text)]):
-        if span is None and AFTER_LINE.match(text, line.end()):
-            span = DeltaSpan(line.start(), line.end())
-        elif span is not None:
-            end = _end_of_json(text, line.end())
-            if end is None or FENCE_END.fullmatch(text, end, span.start) is None:
-                break
+        if span is not None and not FENCE_END.fullmatch(text, _end_of_json(text, line.end()), span.start):
+            break
+        if span is not None or AFTER_LINE.match(text, line.end()):
             span = DeltaSpan(line.start(), line.end())
     span = span or next(_marked(text), None)
     if span is None:
         return next(_unmarked(text, tuple(names)), None)
     opened = OPEN_FENCE.search(text, 0, span.start)
-    if opened is not None and len(FENCE_LINE.findall(text, 0, span.start)) % 2:
-        end = _end_of_json(text, span.json)
-        if text.rstrip().endswith("```") if end is None else CLOSE_FENCE.match(text, end):
-            return DeltaSpan(opened.start(), span.json)
+    is_open = opened is not None and len(FENCE_LINE.findall(text, 0, span.start)) % 2
+    if opened is not None and is_open and "```" in text[_end_of_json(text, span.json) :]:
+        return DeltaSpan(opened.start(), span.json)
     return span
 
 
-def _end_of_json(text: str, start: int) -> int | None:
-    """Return the end of the object after a delta line that ends at `start`; None if it is incomplete or malformed."""
+def _end_of_json(text: str, start: int) -> int:
+    """Return the end of the object that follows `start`, or `start` if none does that is whole."""
     begun = JSON_NEXT.match(text, start)
-    return None if begun is None else _object_end(text, begun.end())
+    return (begun and _object_end(text, begun.end())) or start
 
 
 def certain_answer(text: str, names: Sequence[str]) -> int:
     """Return the number of characters of a streaming reply that certainly belong to its answer."""
-    if (whole := WHOLE_OBJECT.match(text)) and _may_be_whole(text, whole.end()):
-        return 0
+    if JSON_NEXT.match(text) and ((end := _end_of_json(text, 0)) == 0 or END[True].match(text, end)):
+        return 0  # it may be one object
     delta = find_delta(text, names)
     ends = [len(text) if delta is None else delta.start]
     if mark := UNFINISHED.search(text):
@@ -133,12 +124,6 @@ def certain_answer(text: str, names: Sequence[str]) -> int:
     if (begun := UNFINISHED_OBJECT.search(text)) and any(name.startswith(begun["key"] or "") for name in names):
         ends.append(begun.start())
     return len(text[: min(ends)].rstrip())
-
-
-def _may_be_whole(text: str, start: int) -> bool:
-    """Return whether the object at `start` is the rest of a reply, or may become that."""
-    end = _object_end(text, start)
-    return end is None or END[True].match(text, end) is not None
 
 
 def _marked(text: str) -> Iterator[DeltaSpan]:
@@ -269,16 +254,14 @@ class ParsedReply:
 
         A field of these names that fitted in neither stays refused; other keys may have been taken back.
         """
-        both = again.refused | self.refused
         is_read = again.delta is not None or again.refused
-        gone = {name for name in both if name in again.fits or (is_read and name not in names)}
-        refused = {name: both[name] for name in both if name in again.refused or name not in gone}
+        refused = {
+            name: lines
+            for name, lines in (again.refused | self.refused).items()
+            if name in again.refused or not (name in again.fits or (is_read and name not in names))
+        }
         merged = replace(self, usable=self.usable | again.fits, refused=refused, problems=again.problems)
         return merged if again.delta is None else merged.settled() if refused else replace(merged, delta=merged.usable)
-
-    def cut(self, parts: "ParsedReply") -> "ParsedReply":
-        """Return a reply that ends within its delta, with the parts that are whole."""
-        return replace(self, usable=parts.fits, refused=parts.refused)
 
     def settled(self, *problems: str) -> "ParsedReply":
         """Return the reply with what can be used of its delta; the problems are those of the rest, after some others."""
@@ -321,7 +304,7 @@ def parse_delta(app: App, text: str, layout: ReplyLayout | None = None, *, full:
         whole = _parse_as(app.environment_type if is_environment else app.delta_type, text)
         is_cut = whole.delta is None and not text.rstrip().endswith(("}", "`"))
         members = _whole_members(text) if is_cut else {}
-        return whole.cut(_fit(app, members, is_environment=is_environment)) if members else whole
+        return _cut(whole, _fit(app, members, is_environment=is_environment)) if members else whole
     if not is_environment:
         return fit_delta(app, data, text, full=full)
     computed = {field.name for field in app.fields if field.computed}
@@ -344,11 +327,10 @@ def _fit(app: App, data: dict[str, Json], text: str = "", *, is_environment: boo
         return whole
     fields = [replace(field, required=False) for field in app.fields]
     kind = environment_output_type(fields, whole=False) if is_environment else delta_output_type(fields)
-    known = {field.name: field.required or is_environment for field in app.model_fields}
-    known |= {"response": True} if is_environment else {}
-    required = {name for name, is_needed in known.items() if is_needed}
-    usable = dict[str, Json]()
-    refused: dict[str, tuple[str, ...]] = {name: (f"$.{name}: missing",) for name in sorted(required - data.keys())}
+    known = [field.name for field in app.model_fields] + ["response"] * is_environment
+    needed = known if is_environment else [field.name for field in app.model_fields if field.required]
+    usable, refused = dict[str, Json](), dict[str, tuple[str, ...]]()
+    refused |= {name: (f"$.{name}: missing",) for name in needed if name not in data}
     for name, part in data.items():
         if name not in known:
             names = ", ".join(known)
@@ -369,13 +351,14 @@ def _fitting(kind: OutputType[dict[str, Json]], name: str, part: Json) -> Json:
     def fits(alone: Json) -> bool:
         return _parse_as(kind, json.dumps({name: alone})).delta is not None
 
-    match part:
-        case list():
-            return [each for each in part if fits([each])]
-        case dict():
-            return {key: each for key, each in part.items() if fits({key: each})}
-        case _:
-            return None
+    if isinstance(part, dict):
+        return {key: each for key, each in part.items() if fits({key: each})}
+    return [each for each in part if fits([each])] if isinstance(part, list) else None
+
+
+def _cut(whole: ParsedReply, parts: ParsedReply) -> ParsedReply:
+    """Return a reply that ends within its delta, with the parts of that which are whole."""
+    return replace(whole, usable=parts.fits, refused=parts.refused)
 
 
 def _whole_members(text: str, *path: str) -> dict[str, Json]:
@@ -410,16 +393,17 @@ def _parse_typed_reply(app: App, output_type: OutputType[Json], text: str) -> Pa
     """Parse a `json` reply whose answer has a type; the answer may stand there without its key, or before a delta line."""
     line = next((line for line in LINE.finditer(text) if AFTER_LINE.match(text, line.end())), None)
     try:
-        data = _any_object().parse(text[: line and line.start()]).value
+        result = _any_object().parse(text[: line and line.start()])
     except OutputValidationError as error:
         return ParsedReply(whole_characters(text), None, error.diagnostics or (error.message,))
+    data = result.value
     bare = {name: part for name, part in data.items() if name != "delta"}
     read = [parse_typed(output_type, exact_json(each, allow_nan=True)) for each in (data.get("answer"), bare)]
     typed = next((each for each in read if each.delta is not None), None)
     if typed is None:
         return replace(read[0], problems=tuple(f"$.answer{line.removeprefix('$')}" for line in read[0].problems))
     parsed = _with_delta(app, typed.answer, data.get("delta") if line is None else text[line.end() :])
-    return replace(parsed, written=typed.written)
+    return replace(parsed, repairs=_repairs(result), written=typed.written)
 
 
 def _storable(answer: str, delta: dict[str, Json]) -> ParsedReply:
@@ -461,8 +445,8 @@ def _parse_object(app: App, text: str, *, full: bool = False) -> ParsedReply | N
 
     Under keys of ours the state may stand beside the text, else it is an object of fields.
     """
-    begun = WHOLE_OBJECT.match(text)
-    if begun is None or not _may_be_whole(text, begun.end()) or (end := _object_end(text, begun.end())) is None:
+    begun, end = JSON_NEXT.match(text), _end_of_json(text, 0)
+    if begun is None or not end or END[True].match(text, end) is None:
         return None
     data: dict[str, Json] = json.loads(text[begun.end() : end])
     names = {*_names(app)}
@@ -535,7 +519,7 @@ def _parse_other(app: App, text: str, problems: tuple[str, ...]) -> ParsedReply:
     answer, delta = _partial_answer("answer", text), _whole_members(text).get("delta")
     if delta is not None and answer != text.strip():
         return _with_delta(app, answer, delta)
-    return ParsedReply(answer, None, problems).cut(fit_delta(app, _whole_members(text, "delta"), full=True))
+    return _cut(ParsedReply(answer, None, problems), fit_delta(app, _whole_members(text, "delta"), full=True))
 
 
 def _with_delta(app: App, answer: str, delta: Json) -> ParsedReply:
