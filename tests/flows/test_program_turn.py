@@ -242,6 +242,26 @@ def nothing(_: Conversation, text: str) -> Program[object]:
     return len(text)
 
 
+async def waiting(_: Conversation, text: str) -> str:
+    return text
+
+
+def stubborn(_: Conversation, text: str) -> Program[str]:
+    try:
+        yield AskUser("Which size?")
+    except GeneratorExit:
+        yield AskUser("Which size?")
+    return text
+
+
+def late(_: Conversation, text: str) -> Program[str]:
+    try:
+        yield AskUser("Which size?")
+    finally:
+        raise ValueError("late")
+    return text
+
+
 def within(program: Callable[[Conversation, str], Program[str]]) -> Callable[[Conversation, str], Program[str]]:
     def gathering(conversation: Conversation, text: str) -> Program[str]:
         return str((yield from gather([program(conversation, text)])))
@@ -282,6 +302,9 @@ def staying(_: Conversation, text: str) -> Program[str]:
         (leaving, ConfigError, "the program leaving failed: SystemExit: no tea"),
         (odd, ConfigError, "the program odd yielded a str; yield an effect"),
         (nested, ConfigError, "the program nested yielded a generator; write `yield from`"),
+        (waiting, ConfigError, "write `def` and `yield from` instead of `async def` and `await`"),
+        (stubborn, ConfigError, "the program stubborn failed: RuntimeError: generator ignored GeneratorExit"),
+        (late, ConfigError, "the program late failed: ValueError: late"),
         (within(raising), ConfigError, "the program raising failed: KeyError: 'tea'"),
         (within(odd), ConfigError, "the program odd yielded a str; yield an effect"),
         (len, ConfigError, "the program len failed: TypeError"),
@@ -488,3 +511,19 @@ def open_session() -> Callable[..., Session]:
         return client.session(of, tools=list(tools))
 
     return opened
+
+
+def test_only_the_program_that_asked_gets_the_answer(open_session: Callable[..., Session]) -> None:
+    def counting(_: Conversation, text: str) -> Program[Reply]:
+        found = yield from perform(CallTool("price", {"item": text}))
+        often = yield AskUser("How often?")
+        return Reply(f"{text}: {int(found.text) * int(often)}")
+
+    session = open_session(app("tools: [price]\n"), scripted_model("A chat.", "More."), (price,))
+
+    texts = [session.run(asking, "tea").text, session.run(counting, "rice").text, session.run(counting, "2").text]
+    texts += [session.run(asking, "cake").text, session.say("Hello").text, session.run(asking, "milk").text]
+
+    assert texts[0] == texts[3] == texts[5] == "Which size?\n1. small\n2. large"
+    assert texts[1:3] + texts[4:5] == ["How often?", "rice: 8", "A chat."]
+    assert not [each.difference for each in session.replay() if each.difference]

@@ -5,7 +5,7 @@ program again from its beginning: what it did before is answered from the journa
 """
 
 import json
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -257,6 +257,10 @@ def _begun(program: TurnProgram, conversation: Conversation, text: str) -> Progr
         raise _failed(program, error) from error
     if not isinstance(begun, Generator):  # a user's function
         what = f"it returned {describe(begun)} at once"
+        if isinstance(begun, AsyncGenerator | Coroutine):
+            what = "write `def` and `yield from` instead of `async def` and `await`"
+            if isinstance(begun, Coroutine):
+                begun.close()
         raise ConfigError(f"the program {program_name(program)} must yield effects and return a reply; {what}")
     return begun
 

@@ -24,6 +24,7 @@ from taiwa.conversation.history import (
     NO_MODEL,
     AnsweredBy,
     Conversation,
+    Node,
     PastTurn,
     Transcript,
     TurnParts,
@@ -594,7 +595,7 @@ def prepare_turn(
     """
     base, model = turn_input.base, priced_model.model
     tools = repository.tools_of(base.app)
-    paused, paid = (None, ()) if turn_input.resent.unknown else find_paused(repository, base)
+    paused, paid = (None, ()) if turn_input.resent.unknown else find_paused(repository, turn_input)
     by = AnsweredBy(model.name, str(getattr(model, "host", "")))
     documents = None if resources is None else (resources.options, resources.term_weights)
     turn = step_of(turn_input, options, tools, paused, by, documents)
@@ -678,14 +679,24 @@ def _name_of(program: "TurnProgram | None") -> str:
     return program_name(program)
 
 
-def find_paused(repository: Repository, base: Conversation) -> "tuple[Paused | None, tuple[Entry, ...]]":
-    """Return the program that waits for the next text, with the records of its turns so far, which were paid for."""
-    if base.stored_tip is None or not answers_program(base):
+def find_paused(repository: Repository, turn_input: TurnInput) -> "tuple[Paused | None, tuple[Entry, ...]]":
+    """Return the program of a turn if it waits for the text, with the records of its turns so far, which were paid for."""
+    base, program = turn_input.base, turn_input.program
+    if base.stored_tip is None or not answers_program(base) or (program is None and not base.app.flow):
         return None, ()
-    from taiwa.flows.program_turn import Paused
+    from taiwa.flows.program_turn import Paused, program_name
+    from taiwa.sessions.turn_programs import turn_program
+
+    own = program_name(program or turn_program(base.app, ()))
+
+    def has_asked(turn: tuple[str, Node]) -> bool:
+        findings = turn[1].findings
+        return item_at(findings, "asked") is not None and item_at(findings, "program") == own
 
     path = ((name, node) for name, node in repository.store.nodes.path(base.stored_tip) if node.kind == "turn")
-    turns = list(takewhile(lambda turn: item_at(turn[1].findings, "asked") is not None, path))[::-1]
+    turns = list(takewhile(has_asked, path))[::-1]
+    if not turns:
+        return None, ()
     start = repository.checkout(repository.before_turn(base.stored_tip, len(turns)))
     if start.app.hash != base.app.hash:  # its program may be another one
         return None, ()

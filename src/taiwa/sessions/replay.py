@@ -194,7 +194,7 @@ def _program(
     )
     found, tools = documents_of(node.findings), repository.tools_of(app)
     documents = None if found is None else _document_options(found)
-    paused, earlier = (None, ()) if recorded else find_paused(repository, before)
+    paused, earlier = (None, ()) if recorded else find_paused(repository, turn_input)
     turn = step_of(turn_input, TurnOptions(repairs=repairs), tools, paused, node.by, documents)
     return turn(before), earlier
 
