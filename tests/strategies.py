@@ -195,7 +195,7 @@ shows = st.sampled_from([None, None, 0, 1, 2])
 def fields(draw: st.DrawFn, name: str) -> StateField:
     """A field of that name, written by the model or computed by the program."""
     if draw(st.integers(0, 4)) == 0:
-        return StateField(name, computed=draw(st.sampled_from(sorted(COMPUTED_FIELDS))))
+        return StateField(name, reduce=draw(st.sampled_from(sorted(COMPUTED_FIELDS))))
     reduce, types = draw(st.sampled_from(KINDS))
     return StateField(
         name,

@@ -82,7 +82,7 @@ def test_every_key_of_a_file_reaches_the_app() -> None:
         StateField("mood", "str | null"),
         StateField("level", "int", 3),
         StateField("words", "dict[str, int]", None, "count"),
-        StateField("turns", computed="turn_count"),
+        StateField("turns", reduce="turn_count"),
     )
     assert app.window == WindowPolicy(20, 10, True, 1, ("topics",))
     assert (app.reply, app.model) == ("json", "openai:gpt-x")

@@ -101,6 +101,12 @@ BROKEN = [
         "int",
         "7: the field topics: the reducer 'union' requires list, and the type is 'int'; change one of the two",
     ),
+    (
+        "a computed field as a reducer",
+        "union",
+        "tokens",
+        "7: 'tokens' is a computed field and not a reducer; write `computed: tokens`",
+    ),
     ("a reducer that does not exist", "union", "unoin", "7: unknown reducer 'unoin'; did you mean 'union'?"),
     (
         "an unknown computed field",

@@ -13,7 +13,7 @@ from taiwa.kernel.serialization import Json, canonical, record, restore
 TOPICS = StateField("topics", "list[str]", reduce="union", description="what the talk is about")
 DICTIONARY = StateField("dictionary", "dict[str, str | null]", reduce="table")
 MOOD = StateField("mood", "str")
-TURNS = StateField("turns", computed="turn_count")
+TURNS = StateField("turns", reduce="turn_count")
 
 
 def app(

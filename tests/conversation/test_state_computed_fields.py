@@ -56,7 +56,7 @@ def test_tokens_are_estimated_by_width(text: str, tokens: int) -> None:
 
 
 def test_computed_fields_follow_the_conversation() -> None:
-    fields = [StateField(name, computed=name) for name in COMPUTED_FIELDS]
+    fields = [StateField(name, reduce=name) for name in COMPUTED_FIELDS]
 
     state = talked(app(*fields), ("Hello there", "Hi", {}), ("元気かい", "はい。", {})).state
 

@@ -19,7 +19,7 @@ PEOPLE = StateField("people", "int")
 PLAN = StateField("plan", "dict[str, str | null]", reduce="table")
 FOODS = StateField("foods", "list[str]", reduce="union")
 KIND = StateField("kind", '"business" | "holiday"')
-TURNS = StateField("turns", "int", computed="turn_count")
+TURNS = StateField("turns", "int", reduce="turn_count")
 
 
 def app(*fields: StateField, examples: tuple[Example, ...] = ()) -> App:

@@ -32,7 +32,7 @@ SAMPLE_FIELDS = (
     StateField("score", "float", reduce="sum"),
     StateField("words", "dict[str, int]", reduce="count"),
     StateField("story", "list[str]", reduce="log"),
-    *(StateField(name, computed=name) for name in COMPUTED_FIELDS),
+    *(StateField(name, reduce=name) for name in COMPUTED_FIELDS),
 )
 
 

@@ -464,11 +464,14 @@ def _computed(entry: Entry, keys: Keys, description: str) -> StateField:
     for key in ("type", "reduce", "init", "max_shown", "required", "from", "cite"):
         if key in keys:
             keys.error(key, f"{entry.key} is computed and cannot have `{key}`", "remove one of the two")
-    return StateField(entry.key, description=description, computed=how)
+    return StateField(entry.key, reduce=how, description=description)
 
 
 def _reduce(keys: Keys) -> str:
     name = keys.text("reduce", "set")
+    if name in COMPUTED_FIELDS:
+        keys.error("reduce", f"{quoted(name)} is a computed field and not a reducer", f"write `computed: {name}`")
+        return "set"
     try:
         reducer(name)
     except ConfigError as error:

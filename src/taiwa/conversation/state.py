@@ -186,10 +186,9 @@ FieldSource = Literal["user", "reply"]
 class StateField:
     """One named part of the state.
 
-    `type` is written in the notation of app files; `description` describes it to the model; `max_shown` limits the number of
-    entries in the state view, never in the state; `computed` names the entry of `COMPUTED_FIELDS` that computes the field,
-    and is empty for a field that the model writes; the model writes a `required` field in every turn. `source` says who states its
-    values: the user, or the reply. With `cite` a value is taken only if it stands in the words of the user, a passage, the result of
+    `type` is written in the notation of app files; `reduce` names the reducer that folds what the model writes into the field, or the
+    entry of `COMPUTED_FIELDS` that computes it; `description` describes it to the model; `max_shown` limits the number of entries in
+    the state view, never in the state; the model writes a `required` field in every turn. `source` says who states its values: the user, or the reply. With `cite` a value is taken only if it stands in the words of the user, a passage, the result of
     a tool, or the answer before, with "user" only in the words of the user; if it is None, the layout `record` demands that of the user's
     texts.
     """
@@ -200,10 +199,14 @@ class StateField:
     reduce: str = "set"
     description: str = ""
     max_shown: int | None = None
-    computed: str = ""
     required: bool = False
     source: "FieldSource" = "user"
     cite: Literal[True, False, "user", None] = None
+
+    @property
+    def computed(self) -> str:
+        """The entry of `COMPUTED_FIELDS` that computes the field; "" for a field that the model writes."""
+        return self.reduce if self.reduce in COMPUTED_FIELDS else ""
 
     @property
     def reducer(self) -> Reducer:
@@ -279,15 +282,11 @@ NOT_FIELDS = ("answer", "response")
 
 
 def check_field(field: StateField) -> None:
-    """Check that the parts of a field fit together.
+    """Check that the parts of a field that the model writes fit together.
 
     Raises:
         ConfigError: they do not; the message says why.
     """
-    if field.computed:
-        if field.computed not in COMPUTED_FIELDS:
-            raise ConfigError(f"unknown computed field {field.computed!r}; choose one of {', '.join(COMPUTED_FIELDS)}")
-        return
     types = field.reducer.types
     if types and kind_of(field.type) not in types:
         raise ConfigError(f"the reducer {field.reduce!r} requires {' or '.join(types)}, and the type is {field.type!r}")

@@ -255,7 +255,7 @@ def value_story(repository: Repository, path: str, at: str, tip: str) -> ValueSt
     ]
     entry = entries[index]
     field = next((field for field in entry.after.app.fields if field.name == where[0]), None)
-    by = "" if field is None else field.computed or field.reduce
+    by = "" if field is None else field.reduce
     shown = (readers[0].after.count, readers[-1].after.count) if readers else None
     return ValueStory(path, tuple(step for _, step in steps), origin, entry, shown, tuple(mentioned), by)
 
