@@ -38,7 +38,7 @@ def test_an_argument_wins_over_a_variable_over_the_file_over_the_default(path: P
     variables = {"TAIWA_TIMEOUT": "7", "TAIWA_MODEL": "from-variable"}
     settings = load({"model": "from-argument", "timeout": None}, HOME | variables, path)
 
-    assert (settings.model, settings.timeout, settings.attempts) == ("from-argument", 7.0, 2)
+    assert (settings.model, settings.calls.timeout, settings.calls.attempts) == ("from-argument", 7.0, 2)
     assert settings.origins == {"model": "argument", "timeout": "TAIWA_TIMEOUT", "attempts": f"{path}:3"}
 
 
@@ -49,8 +49,8 @@ def test_mappings_of_several_places_are_joined_key_by_key(path: Path) -> None:
         {"capabilities": {"m": {"stop": False}}}, HOME | {"TAIWA_BASE_URLS": "{openai: http://variable/v1/}"}, path
     )
 
-    assert settings.base_urls == {"openai": "http://variable/v1", "ollama": "http://file:1"}
-    assert settings.capabilities == {"m": {"stop": False}}
+    assert settings.models.base_urls == {"openai": "http://variable/v1", "ollama": "http://file:1"}
+    assert settings.models.capabilities == {"m": {"stop": False}}
 
 
 def test_prices_and_limits_are_exact(path: Path) -> None:
@@ -59,7 +59,7 @@ def test_prices_and_limits_are_exact(path: Path) -> None:
     settings = load({}, HOME, path)
 
     assert settings.limits.cost == 123_456_789
-    assert settings.prices == {"gpt-4.1": {"input": Decimal("0.1"), "currency": "EUR"}}
+    assert settings.models.prices == {"gpt-4.1": {"input": Decimal("0.1"), "currency": "EUR"}}
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_setting_a_value_keeps_comments_order_and_everything_else(path: Path) ->
         "# mine\nmodel: http://127.0.0.1:8080/v1#b  # the best\nprices:\n  # dear\n  m:\n    input: 1 # dollars\n"
         "    output: 2.50\ncapabilities:\n  openai:gpt-4.1:\n    stop: false\n\n# the end\n"
     )
-    assert load({}, HOME, path).capabilities == {"openai:gpt-4.1": {"stop": False}}
+    assert load({}, HOME, path).models.capabilities == {"openai:gpt-4.1": {"stop": False}}
 
 
 def test_a_taken_out_value_leaves_no_empty_section(path: Path) -> None:
@@ -189,7 +189,7 @@ def test_all_that_is_set_for_one_name_is_taken_out_at_once(path: Path) -> None:
 
     remove_value(path, "prices.gpt-4.1")
 
-    assert load({}, HOME, path).prices == {"other": {"input": Decimal(3)}}
+    assert load({}, HOME, path).models.prices == {"other": {"input": Decimal(3)}}
 
 
 def test_every_shown_value_can_be_set_again_and_shows_the_same(path: Path) -> None:
@@ -304,13 +304,13 @@ def test_a_model_whose_name_has_dots_or_is_an_address_has_prices_of_its_own(path
 
     settings = load({}, {}, path)
 
-    assert settings.prices == {model: {"input": Decimal(1), "output": Decimal(2)}}
-    assert find_prices(settings.prices, model) is not None
-    assert settings.aliases == {"a.b": model}
+    assert settings.models.prices == {model: {"input": Decimal(1), "output": Decimal(2)}}
+    assert find_prices(settings.models.prices, model) is not None
+    assert settings.models.aliases == {"a.b": model}
     remove_value(path, f"prices.{quote}{model}{quote}.output")
-    assert load({}, {}, path).prices == {model: {"input": Decimal(1)}}
+    assert load({}, {}, path).models.prices == {model: {"input": Decimal(1)}}
     remove_value(path, f"prices.{quote}{model}{quote}")
-    assert load({}, {}, path).prices == {}
+    assert load({}, {}, path).models.prices == {}
 
 
 @pytest.mark.parametrize(("mode", "is_own"), [(0o700, True), (0o755, True), (0o775, False), (0o703, False)])

@@ -91,7 +91,7 @@ def open_real_model(settings: Settings, *, threads: int, max_tokens: int, seed: 
     prefix, _, rest = name.partition(":")
     file = Path(rest if prefix == "gguf" else name).expanduser()
     if prefix != "gguf" and file.suffix != ".gguf":
-        target = resolve(name, base_urls=settings.base_urls)
+        target = resolve(name, base_urls=settings.models.base_urls)
         served = "" if target.inside or not target.base_url.startswith("http") else target.base_url
         key = os.environ.get(target.key_variable, "") if served else ""
         endpoint = Endpoint(served, target.model, key or "none") if served else None
@@ -99,7 +99,11 @@ def open_real_model(settings: Settings, *, threads: int, max_tokens: int, seed: 
         return
     file = Path(str(file).partition("?")[0])
     with llama_server(file, threads) as (url, empty):
-        ours = replace(settings, model=f"llamacpp:{file.stem}", base_urls={**settings.base_urls, "llamacpp": url})
+        ours = replace(
+            settings,
+            model=f"llamacpp:{file.stem}",
+            models=replace(settings.models, base_urls={**settings.models.base_urls, "llamacpp": url}),
+        )
         yield RealModel(file.name, ours, Endpoint(url, file.stem), file, threads, max_tokens, seed, empty)
 
 

@@ -7,7 +7,7 @@ value that is passed on.
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from errno import EPERM
@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from stat import S_IWGRP, S_IWOTH
 from types import MappingProxyType
-from typing import cast, get_args
+from typing import Any, cast, get_args
 from urllib.parse import urlsplit
 
 from taiwa.kernel.attachments import InputKind, read_regular_text
@@ -56,27 +56,41 @@ class NoModelError(ConfigError):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """All settings of one run. `origins` has the source of each value by dotted key; a default has none."""
+class CallSettings:
+    """How models on servers are called: the seconds of one answer, the attempts, and the pace."""
 
-    store: Path | PostgresUrl
-    path: Path
-    model: str | None = None
-    served_models: tuple[str, ...] = ()
-    limits: UsageLimits = NO_LIMITS
     timeout: float = 600.0
     attempts: int = 3
     retry_paid: bool = False
     max_concurrency: int | None = None
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Where models are found, and what they support and cost."""
+
+    served_models: tuple[str, ...] = ()
     model_mirror: str | None = None
     keep_loaded: int = 0
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
     capabilities: Mapping[str, Mapping[str, bool]] = field(default_factory=dict[str, Mapping[str, bool]])
-    plugins: Mapping[str, bool] = field(default_factory=dict[str, bool])
     prices: Mapping[str, Mapping[str, Decimal | str]] = field(default_factory=dict[str, Mapping[str, Decimal | str]])
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings of one run. `origins` has the source of each value by dotted key; a default has none."""
+
+    store: Path | PostgresUrl
+    path: Path
+    model: str | None = None
+    limits: UsageLimits = NO_LIMITS
+    calls: CallSettings = CallSettings()
+    models: ModelSettings = ModelSettings()
+    plugins: Mapping[str, bool] = field(default_factory=dict[str, bool])
     origins: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
 
     @property
@@ -325,20 +339,18 @@ def load(
     found = _from_libraries(environ) | _from_file(path) | _from_environment(environ)
     for name, argument in (arguments or {}).items():
         found |= _from_argument(name, argument, f"--{name.replace('_', '-')}" if are_flags else "argument")
-    values: dict[str, object] = {}
+    values: dict[str, Any] = {}
     for keys, leaf in found.items():
-        value = _value(keys, leaf)
-        if len(keys) == 1:
-            values[keys[0]] = value
-        else:
-            section = cast("dict[str, object]", values.setdefault(keys[0], {}))
-            for key in keys[1:-1]:
-                section = cast("dict[str, object]", section.setdefault(key, {}))
-            section[keys[-1]] = value
+        section = values
+        for key in keys[:-1]:
+            section = section.setdefault(key, {})
+        section[keys[-1]] = _value(keys, leaf)
     values["limits"] = values.pop("max_cost", NO_LIMITS)
     values.setdefault("store", data_folder(environ) / "taiwa.db")
     origins = {".".join(keys): leaf.origin for keys, leaf in found.items()}
-    return Settings(path=path, origins=origins, **values)  # type: ignore[arg-type]  # SETTINGS types them
+    for name, part in (("calls", CallSettings), ("models", ModelSettings)):
+        values[name] = part(**{each.name: values.pop(each.name) for each in fields(part) if each.name in values})
+    return Settings(path=path, origins=origins, **values)
 
 
 def _from_libraries(environ: Mapping[str, str]) -> dict[Keys, SourcedValue]:
@@ -551,13 +563,15 @@ def remove_value(path: Path, key: str) -> None:
 def show(settings: Settings) -> tuple[SettingLine, ...]:
     """Return all values with their sources, in the order of the documentation."""
     rows: list[SettingLine] = []
+    parts = (settings, settings.calls, settings.models)
     for name in SETTINGS:
+        value = next((getattr(part, name) for part in parts if hasattr(part, name)), None)
         if name == "max_cost":
             rows.append(_row(settings, name, format_cost_limits(settings.limits) or None))
         elif SETTINGS[name].depth == ONE:
-            rows.append(_row(settings, name, getattr(settings, name)))
+            rows.append(_row(settings, name, value))
         else:
-            leaves = _flat(cast("Mapping[str, object]", getattr(settings, name)), (name,))
+            leaves = _flat(cast("Mapping[str, object]", value), (name,))
             rows += [_row(settings, ".".join(keys), leaf.text) for keys, leaf in leaves]
     return tuple(rows)
 

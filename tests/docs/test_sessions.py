@@ -105,7 +105,7 @@ def test_the_settings_that_are_shown_can_be_read(tmp_path: Path) -> None:
     chosen = load(environ={"HOME": str(tmp_path)}, path=path)
 
     assert chosen.model == "openai:gpt-x"
-    assert find_prices(chosen.prices, chosen.model) == Prices("0.25", "2.00", "0.025")
+    assert find_prices(chosen.models.prices, chosen.model) == Prices("0.25", "2.00", "0.025")
 
 
 def test_every_command_stands_in_one_section() -> None:

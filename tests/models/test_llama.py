@@ -50,7 +50,7 @@ def settings(llama: LlamaServer) -> Settings:
 
 @pytest.fixture(scope="module")
 def model(settings: Settings) -> Iterator[HttpModel]:
-    with HttpModel(resolve("llamacpp:tiny", base_urls=settings.base_urls), KEY) as made:
+    with HttpModel(resolve("llamacpp:tiny", base_urls=settings.models.base_urls), KEY) as made:
         yield made
 
 
@@ -248,7 +248,7 @@ def test_a_probe_finds_a_constraint_in_another_servers_words_to_be_dropped(setti
 
 
 def test_a_text_is_continued_over_the_completions_protocol(settings: Settings) -> None:
-    target = resolve("llamacpp:tiny?wire=completions", base_urls=settings.base_urls)
+    target = resolve("llamacpp:tiny?wire=completions", base_urls=settings.models.base_urls)
     ask = Request((user("once upon"),), sampling=Sampling(0.0, None, 12), top_logprobs=2)
     with HttpModel(target, KEY) as model:
         whole = collect_response(model.stream(ask))
@@ -262,7 +262,7 @@ def test_a_text_is_continued_over_the_completions_protocol(settings: Settings) -
 
 def test_the_same_server_answers_by_responses_and_by_messages(face: Face, settings: Settings) -> None:
     for wire in ("responses", "messages"):
-        target = resolve(f"llamacpp:tiny?wire={wire}", base_urls=settings.base_urls)
+        target = resolve(f"llamacpp:tiny?wire={wire}", base_urls=settings.models.base_urls)
         with HttpModel(target, KEY) as model:
             answer = face.ask(model, ASK)
 

@@ -25,7 +25,7 @@ from taiwa.models.providers import (
     resolve_probed,
     resolve_server,
 )
-from taiwa.settings import Settings, load
+from taiwa.settings import ModelSettings, Settings, load
 from tests.peers.faults import FaultServer, head, raw, silence
 
 PATIENT = 300.0
@@ -91,7 +91,7 @@ def test_azure_is_found_by_its_three_variables() -> None:
     chosen = settings(environ)
 
     assert find_by_keys(chosen, environ) == (FoundModel("azure:prod", "AZURE_OPENAI_API_KEY"),)
-    target = resolve("azure:prod", base_urls=chosen.base_urls)
+    target = resolve("azure:prod", base_urls=chosen.models.base_urls)
     assert target.base_url == "https://acme.openai.azure.com/openai/v1"
     assert target.key_variable == "AZURE_OPENAI_API_KEY"
     assert target.codec is not None
@@ -108,7 +108,7 @@ def test_azure_is_found_by_its_three_variables() -> None:
     ],
 )
 def test_the_endpoint_of_azure_is_the_address_of_its_resource(endpoint: str, base_url: str | None) -> None:
-    assert settings({"AZURE_OPENAI_ENDPOINT": endpoint}).base_urls.get("azure") == base_url
+    assert settings({"AZURE_OPENAI_ENDPOINT": endpoint}).models.base_urls.get("azure") == base_url
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,10 @@ def test_the_address_in_the_variable_of_a_provider_s_library_holds(
     chosen = settings({variable: value})
     prefix = name.partition(":")[0]
 
-    assert resolve(name, base_urls=chosen.base_urls).base_url == base_url
+    assert resolve(name, base_urls=chosen.models.base_urls).base_url == base_url
     assert chosen.origins[f"base_urls.{prefix}"] == variable
     own = settings({variable: value}, **{prefix: "https://own.example/v1"})
-    assert resolve(name, base_urls=own.base_urls).base_url == "https://own.example/v1"
+    assert resolve(name, base_urls=own.models.base_urls).base_url == "https://own.example/v1"
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_an_invalid_address_in_the_environment_stops_the_call_and_nothing_else(
     chosen = settings({variable: value})
 
     with pytest.raises(ConfigError, match=f"is not a web address; set {variable}, or") as refused:
-        resolve(name, base_urls=chosen.base_urls)
+        resolve(name, base_urls=chosen.models.base_urls)
     assert "canary" not in str(refused.value)
     assert key_variables(chosen)
     assert find_by_keys(chosen, {"OPENAI_API_KEY": "k", "GROQ_API_KEY": "k"}) == find_by_keys(
@@ -165,7 +165,7 @@ def test_the_user_s_own_address_of_azure_takes_precedence() -> None:
 
     assert (
         settings(environ, azure="https://other.openai.azure.com/openai/v1")
-        .base_urls["azure"]
+        .models.base_urls["azure"]
         .startswith("https://other")
     )
 
@@ -296,7 +296,7 @@ def test_a_server_that_does_not_say_what_it_is_may_say_it_later(servers: list[Fa
 
 def test_a_provider_of_the_user_is_asked_what_serves_it(servers: list[FaultServer], fresh: Settings) -> None:
     servers[0].plays(raw(listing("m", owner="sglang"), close=False))
-    mine = replace(fresh, base_urls={"mine": servers[0].base_url})
+    mine = replace(fresh, models=ModelSettings(base_urls={"mine": servers[0].base_url}))
 
     assert dialect(resolve_asked("mine:m", mine)).constraints.wire == "fields"
 

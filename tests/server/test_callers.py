@@ -18,6 +18,7 @@ from taiwa.kernel.messages import Request, Response, Usage, assistant
 from taiwa.server import conversation_turns
 from taiwa.server.access import ServerLimits
 from taiwa.server.conversation_turns import MOST_LONG_KEPT
+from taiwa.settings import ModelSettings
 from taiwa.store.refs import Refs
 from taiwa.store.server_records import Caller
 from tests.server.page.tab import GatedModel
@@ -171,7 +172,9 @@ def test_a_key_decides_for_whom_documents_are_searched(server: Serving) -> None:
 def priced(server: Serving) -> None:
     """Let a million tokens of the scripted model cost one unit."""
     catalogue = server.server.state.served
-    catalogue.settings = replace(catalogue.settings, prices={"scripted": {"input": 1, "output": 1}})
+    catalogue.settings = replace(
+        catalogue.settings, models=ModelSettings(prices={"scripted": {"input": 1, "output": 1}})
+    )
 
 
 AG_UI: Json = {"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "Hi"}]}

@@ -10,6 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
+from taiwa.settings import ModelSettings
 from taiwa.store.server_records import Caller
 from tests.peers.embedder import EmbeddingServer, topics_of
 from tests.server.serving import KEY, Serving, serving
@@ -126,7 +127,9 @@ def test_a_key_that_may_begin_no_more_answers_gets_no_vectors(served: Serving) -
 def test_embeddings_are_on_the_bill_and_within_the_budget_of_their_caller() -> None:
     with EmbeddingServer() as vectors, serving(embeddings=f"{vectors.base_url}#topics") as server:
         catalogue, store = server.server.state.served, server.repository.store
-        catalogue.settings = replace(catalogue.settings, prices={"*topics": {"input": 1_000, "output": 0}})
+        catalogue.settings = replace(
+            catalogue.settings, models=ModelSettings(prices={"*topics": {"input": 1_000, "output": 0}})
+        )
         store.callers.add(Caller("ann", max_cost=100_000_000), "key-of-ann")
         ann = store.owned_by("ann")
 
@@ -147,7 +150,9 @@ def test_embeddings_beyond_a_budget_are_not_requested_and_failed_ones_count_if_a
         catalogue, store = server.server.state.served, server.repository.store
         store.callers.add(Caller("ann", max_cost=1_000_000_000, rate=4), "key-of-ann")
         headers = {"authorization": "Bearer key-of-ann"}
-        catalogue.settings = replace(catalogue.settings, prices={"*topics": {"input": 1_000, "output": 0}})
+        catalogue.settings = replace(
+            catalogue.settings, models=ModelSettings(prices={"*topics": {"input": 1_000, "output": 0}})
+        )
         assert post(server, headers=headers, input="a").status_code == 200
         spent, vectors.longest = store.owned_by("ann").runs.spent_since(0), 3
 

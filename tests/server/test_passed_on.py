@@ -17,7 +17,7 @@ from taiwa.models.http_api.client import HttpModel
 from taiwa.models.providers import open_model, resolve, resolve_asked, resolve_probed
 from taiwa.server.served import ServedModels
 from taiwa.sessions.replay import replay_history
-from taiwa.settings import Settings, load
+from taiwa.settings import ModelSettings, Settings, load
 from tests.models.inprocess.stub_model import StubModel
 from tests.peers.faults import DONE, Act, FaultServer, event, head, raw, speech, status
 from tests.server.serving import KEY, Serving, serving, sse
@@ -269,7 +269,9 @@ def test_under_a_limit_on_cost_no_tier_of_another_price_is_asked_for(upstream: F
     model = HttpModel(resolve(f"{upstream.base_url}#m"))
     with serving(model=model) as served:
         catalogue = served.server.state.served
-        catalogue.settings = replace(catalogue.settings, prices={model.name: {"input": 1, "output": 1}})
+        catalogue.settings = replace(
+            catalogue.settings, models=ModelSettings(prices={model.name: {"input": 1, "output": 1}})
+        )
         served.repository.limits = UsageLimits(call_cost=10**9)
         fields = {"service_tier": "priority", "prediction": {"type": "content", "content": "Yes."}, "verbosity": "low"}
         (body,) = sent(served, upstream, "/v1/chat/completions", **fields)

@@ -95,7 +95,8 @@ def _check_models(key: str, value: str, settings: "Settings") -> None:
             resolve_probed(name, settings)
     elif key.startswith("aliases."):
         alias = key.removeprefix("aliases.")
-        resolve_probed(alias, replace(settings, aliases={**settings.aliases, alias: value}))
+        models = replace(settings.models, aliases={**settings.models.aliases, alias: value})
+        resolve_probed(alias, replace(settings, models=models))
 
 
 @config.command("remove")
@@ -158,7 +159,7 @@ def _show_prices(settings: "Settings", part: str, *, as_json: bool) -> None:
     found, today = load_table(settings.price_table_path), utc_today()
     own: dict[str, dict[str, Json]] = {
         name: {rate: str(number) for rate, number in each.items()}
-        for name, each in settings.prices.items()
+        for name, each in settings.models.prices.items()
         if part in name
     }
     listed = {} if found is None else {name: rates_of(each) for name, each in found.prices.items() if part in name}
@@ -174,7 +175,7 @@ def _show_prices(settings: "Settings", part: str, *, as_json: bool) -> None:
         rates = ("input", "output", "cache_read")
         table((_("model"), _("input"), _("output"), _("cache read"), _("from")),
               [(name, *(str(each.get(rate, "")) for rate in rates), place) for name, each, place in rows])  # fmt: skip
-    elif part and (found is not None or settings.prices):
+    elif part and (found is not None or settings.models.prices):
         print_line(_("no price of a model whose name contains {name}", name=part))
     if found is None:
         print_notice(_("there is no table of prices; taiwa prices update fetches one"))

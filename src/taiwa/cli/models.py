@@ -163,7 +163,7 @@ def providers(common: CommonOptions) -> None:
     rows = [
         (
             f"{name}:MODEL",
-            settings.base_urls.get(name, provider.base_url) or f"that in {ADDRESS_VARIABLES[name]}",
+            settings.models.base_urls.get(name, provider.base_url) or f"that in {ADDRESS_VARIABLES[name]}",
             _key(provider, keys_set),
         )
         for name, provider in PROVIDERS.items()
@@ -242,7 +242,7 @@ def alias(common: CommonOptions, alias: str | None, name: str | None, remove: bo
 
     settings = common.settings()
     if alias is None or (name is None and not remove):
-        shown = {word: each for word, each in settings.aliases.items() if alias in (None, word)}
+        shown = {word: each for word, each in settings.models.aliases.items() if alias in (None, word)}
         if alias is not None and not shown:
             raise InputError(f"no alias {alias!r}; set it with `taiwa models alias {alias} MODEL`")
         print_rows(shown, (_("alias"), _("model")), list(shown.items()), as_json=common.as_json)
@@ -252,7 +252,7 @@ def alias(common: CommonOptions, alias: str | None, name: str | None, remove: bo
         print_item({alias: None}, f"{alias} is not an alias any more", as_json=common.as_json)
         return
     check_alias(alias)
-    added = replace(settings, aliases={**settings.aliases, alias: name or ""})
+    added = replace(settings, models=replace(settings.models, aliases={**settings.models.aliases, alias: name or ""}))
     target = resolve_probed(alias, added)
     set_value(settings.path, f"aliases.{alias}", name or "")
     print_item({alias: target.name}, f"{alias} = {target.name}", as_json=common.as_json)
@@ -290,14 +290,15 @@ def remote(common: CommonOptions, name: str | None) -> None:
     from taiwa.models.providers import expand_alias, open_server, resolve_probed, resolve_server
 
     settings = common.settings()
-    name = None if name is None else expand_alias(name, settings.aliases)
+    name = None if name is None else expand_alias(name, settings.models.aliases)
     names_server = name is not None and (":" not in name or "://" in name) and "#" not in name
     target = (
         resolve_server(name or "", settings)
         if names_server
         else resolve_probed(name or settings.chosen_model(), settings)
     )
-    body = open_server(target, replace(settings, timeout=min(settings.timeout, LIST_SECONDS))).fetch("/models")
+    calls = replace(settings.calls, timeout=min(settings.calls.timeout, LIST_SECONDS))
+    body = open_server(target, replace(settings, calls=calls)).fetch("/models")
     try:
         listed = item_at(parse_json(body), "data")
     except ValueError:

@@ -137,7 +137,8 @@ class BaseClient:
     def settings(self) -> Settings:
         """The settings; they are read when they are first used."""
         loaded = configured.load(self._arguments_of_settings)
-        loaded = replace(loaded, base_urls={**loaded.base_urls, **self._base_urls})
+        addresses = {**loaded.models.base_urls, **self._base_urls}
+        loaded = replace(loaded, models=replace(loaded.models, base_urls=addresses))
         place = self._store.path if isinstance(self._store, Store) else None
         return loaded if place is None else replace(loaded, store=place)
 

@@ -388,12 +388,12 @@ def _unknown(name: str, known: tuple[str, ...]) -> str:
 def resolve_permissive(name: str, settings: Settings) -> Target:
     """Resolve a name as if its server had every capability, so that every request can be sent; ask the server what it is."""
     every = dict.fromkeys(get_args(Capability), True) | {"local": False, "small": False}
-    name = expand_alias(name, settings.aliases)
-    target = resolve(name, base_urls=settings.base_urls, overrides={name: every})
+    name = expand_alias(name, settings.models.aliases)
+    target = resolve(name, base_urls=settings.models.base_urls, overrides={name: every})
     if not _may_ask(target):
         return target
     servers = {target.base_url: _ask_server(target, settings)}
-    return resolve(name, base_urls=settings.base_urls, overrides={name: every}, servers=servers)
+    return resolve(name, base_urls=settings.models.base_urls, overrides={name: every}, servers=servers)
 
 
 def resolve_asked(name: str, settings: Settings, key: Secret | None = None) -> Target:
@@ -436,17 +436,17 @@ def resolve_probed(name: str, settings: Settings, servers: Mapping[str, str] | N
     Raises:
         ConfigError: the name or the file is invalid.
     """
-    name = expand_alias(name, settings.aliases)
+    name = expand_alias(name, settings.models.aliases)
     known = load_servers(settings) | dict(servers or {})
-    overrides = by_full_name(settings, settings.capabilities)
-    target = resolve(name, base_urls=settings.base_urls, overrides=overrides, servers=known)
+    overrides = by_full_name(settings, settings.models.capabilities)
+    target = resolve(name, base_urls=settings.models.base_urls, overrides=overrides, servers=known)
     stored, measured = load_report(settings, target), load_verdicts(settings, target)
     if stored is None and not measured:
         return target
     measured |= {} if stored is None else {str(capability): can for capability, can in stored.capabilities.items()}
     configured = overrides.get(name) or overrides.get(split_options(name)[0], {})
     override = measured | dict(configured)
-    target = resolve(name, base_urls=settings.base_urls, overrides={name: override}, servers=known)
+    target = resolve(name, base_urls=settings.models.base_urls, overrides={name: override}, servers=known)
     codec = target.codec
     if stored is None or not isinstance(codec, OpenAICodec):
         return target
@@ -462,11 +462,11 @@ def resolve_server(name: str, settings: Settings) -> Target:
     """
     if name.startswith(("http://", "https://")):
         return resolve(f"{name.partition('#')[0]}#any")
-    prefixes = (*PROVIDERS, *settings.base_urls)
+    prefixes = (*PROVIDERS, *settings.models.base_urls)
     for prefix in prefixes:
         if prefix != name and not _address(prefix, settings):
             continue
-        target = resolve(f"{prefix}:any", base_urls=settings.base_urls)
+        target = resolve(f"{prefix}:any", base_urls=settings.models.base_urls)
         if name in (prefix, target.key_variable):
             return replace(target, name=prefix)
     near = get_close_matches(name.lower(), prefixes, 1, 0.0)
@@ -476,13 +476,13 @@ def resolve_server(name: str, settings: Settings) -> Target:
 def _address(prefix: str, settings: Settings) -> str:
     """Return the address of a provider, "" if it has none or an invalid one."""
     provider = PROVIDERS.get(prefix)
-    return settings.base_urls.get(prefix, "" if provider is None else provider.base_url)
+    return settings.models.base_urls.get(prefix, "" if provider is None else provider.base_url)
 
 
 def key_variables(settings: Settings) -> dict[str, str]:
     """Map the origin of each provider, those of the settings included, to the environment variable of its key."""
-    addressed = [prefix for prefix in (*PROVIDERS, *settings.base_urls) if _address(prefix, settings)]
-    targets = [resolve(f"{prefix}:any", base_urls=settings.base_urls) for prefix in addressed]
+    addressed = [prefix for prefix in (*PROVIDERS, *settings.models.base_urls) if _address(prefix, settings)]
+    targets = [resolve(f"{prefix}:any", base_urls=settings.models.base_urls) for prefix in addressed]
     return {target.origin: target.key_variable for target in targets}
 
 
@@ -544,10 +544,11 @@ def open_model(target: Target, settings: Settings, *, key: Secret | None = None)
     Raises:
         ConfigError: its key is missing, its name is invalid, or its folder does not contain a model.
     """
-    limits = RequestLimits(total=settings.timeout)
+    calls = settings.calls
+    limits = RequestLimits(total=calls.timeout)
     if not target.inside:
-        retry = RetryPolicy(settings.attempts, settings.retry_paid)
-        paced = PaceLimits(settings.max_concurrency, settings.requests_per_minute, settings.tokens_per_minute)
+        retry = RetryPolicy(calls.attempts, calls.retry_paid)
+        paced = PaceLimits(calls.max_concurrency, calls.requests_per_minute, calls.tokens_per_minute)
         pace = None if paced == PaceLimits() else Pace(paced)
         return HttpModel(
             target, key or find_key(target, settings),
@@ -602,7 +603,7 @@ def _load(target: Target, settings: Settings) -> "LocalModel | GgufModel":
         require_modules("a model in a GGUF file", "gguf", "numpy", "llguidance")
         from taiwa.models.inprocess.gguf import GgufModel
 
-        return GgufModel(target.name, known=known, keep=settings.keep_loaded)
+        return GgufModel(target.name, known=known, keep=settings.models.keep_loaded)
     require_modules("a model of transformers", "local", "numpy", "llguidance")
     from taiwa.models.inprocess.transformers_model import LocalModel, find_local_folder
 
@@ -687,8 +688,12 @@ T = TypeVar("T")
 def by_full_name(settings: Settings, table: Mapping[str, Mapping[str, T]]) -> dict[str, Mapping[str, T]]:
     """Return a table of the settings by the full names of models; an alias means its model in every setting."""
     full: dict[str, Mapping[str, T]] = {}
-    for name in sorted(table, key=lambda each: each not in settings.aliases):  # what is set for the full name counts
-        meant = split_options(expand_alias(name, settings.aliases))[0] if name in settings.aliases else name
+    for name in sorted(
+        table, key=lambda each: each not in settings.models.aliases
+    ):  # what is set for the full name counts
+        meant = (
+            split_options(expand_alias(name, settings.models.aliases))[0] if name in settings.models.aliases else name
+        )
         full[meant] = {**full.get(meant, {}), **table[name]}
     return full
 
@@ -756,7 +761,7 @@ def find_by_keys(settings: Settings, environ: Mapping[str, str] | None = None) -
     found: list[FoundModel] = []
     for prefix, provider in PROVIDERS.items():
         model = environ.get(DEPLOYMENT, "") if prefix == "azure" else provider.suggested
-        if not model or not settings.base_urls.get(prefix, provider.base_url):
+        if not model or not settings.models.base_urls.get(prefix, provider.base_url):
             continue
         variable, _ = key_in_environment(provider.key_variable, environ)
         if variable:
@@ -769,7 +774,7 @@ def find_servers(settings: Settings, seconds: float = SECONDS) -> tuple[FoundMod
 
     A server is looked for at its configured address, else at its default port; servers on other machines are skipped.
     """
-    addresses = {prefix: settings.base_urls.get(prefix, PROVIDERS[prefix].base_url) for prefix in SERVERS}
+    addresses = {prefix: settings.models.base_urls.get(prefix, PROVIDERS[prefix].base_url) for prefix in SERVERS}
     local = {prefix: url for prefix, url in addresses.items() if url and parse_base_url(url).is_local}
     # A server that accepts but does not answer must not keep the program from exiting.
     asked = [start_in_thread(partial(_ask, *server, seconds), "discovery") for server in local.items()]

@@ -68,7 +68,7 @@ def pull_model(name: str, settings: Settings, listener: Listener = lambda _: Non
         raise InputError(
             f"unknown model {name[:80]!r}; choose one of {', '.join(MODEL_FILES)}, or hf:OWNER/REPO/FILE.gguf"
         )
-    path, label = fetch(file, _sources(file, mirror or settings.model_mirror or ""), listener, replaces=True)
+    path, label = fetch(file, _sources(file, mirror or settings.models.model_mirror or ""), listener, replaces=True)
     return PulledFile(name, path, file.size, file.sha256, label)
 
 

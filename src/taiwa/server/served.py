@@ -71,7 +71,7 @@ class ServedModels:
         self._hinted: set[str] = set()
         self._priced: dict[tuple[str, str], tuple[float, PricedModel]] = {}
         """The models with their prices by app and name, and until when these are not read again."""
-        configured = (*(() if settings.model is None else (settings.model,)), *settings.served_models)
+        configured = (*(() if settings.model is None else (settings.model,)), *settings.models.served_models)
         self.models = tuple(dict.fromkeys([*self._given, *(models or configured)]))
         self.apps = {load_app(name).name: str(find_path(name)) for name in app_names} or {
             listed.name: str(listed.path) for listed in apps() if not listed.problem
@@ -102,7 +102,7 @@ class ServedModels:
     @property
     def currency(self) -> str:
         """The currency of all prices, "" if there are several."""
-        found = {str(prices.get("currency", CURRENCY)) for prices in self.settings.prices.values()} or {CURRENCY}
+        found = {str(prices.get("currency", CURRENCY)) for prices in self.settings.models.prices.values()} or {CURRENCY}
         return found.pop() if len(found) == 1 else ""
 
     def reopen(self) -> None:
@@ -150,9 +150,9 @@ class ServedModels:
 
     def _served(self, name: str) -> str:
         """Return the served model of a name or of an alias; "" if it is not served."""
-        if name in self.models or not self.settings.aliases:
+        if name in self.models or not self.settings.models.aliases:
             return name if name in self.models else ""
-        aliases = self.settings.aliases
+        aliases = self.settings.models.aliases
         with suppress(ConfigError):
             full = expand_alias(name, aliases)
             return next((each for each in self.models if expand_alias(each, aliases) == full), "")

@@ -771,7 +771,7 @@ def with_prices(model: AnyModel, chosen: Settings, prices: Prices | None = None)
 
 def _find_prices(chosen: Settings, model: str, *, local: bool = False) -> Prices | None:
     return find_prices(
-        by_full_name(chosen, chosen.prices), model, local=local, table=usable_table(chosen.price_table_path)
+        by_full_name(chosen, chosen.models.prices), model, local=local, table=usable_table(chosen.price_table_path)
     )
 
 

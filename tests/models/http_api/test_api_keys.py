@@ -22,7 +22,7 @@ from taiwa.models.http_api.api_keys import (
 )
 from taiwa.models.http_api.client import HttpModel
 from taiwa.models.providers import check_key, key_variables, resolve, resolve_server
-from taiwa.settings import Settings, load
+from taiwa.settings import ModelSettings, Settings, load
 from tests.peers.faults import Act, FaultServer, speech, status
 
 KEY = "sk-canary-0123456789"
@@ -70,8 +70,8 @@ def test_a_providers_model_that_was_moved_to_this_machine_needs_no_key(settings:
 
 
 def test_a_place_of_ones_own_may_have_a_key(settings: Settings) -> None:
-    mine = replace(settings, base_urls={"my-lab": "https://lab.example/v1"})
-    target = resolve("my-lab:m", base_urls=mine.base_urls)
+    mine = replace(settings, models=ModelSettings(base_urls={"my-lab": "https://lab.example/v1"}))
+    target = resolve("my-lab:m", base_urls=mine.models.base_urls)
 
     assert find_key(target, mine, {}) is None
     assert find_key(target, mine, {"MY_LAB_API_KEY": KEY}) == Secret(KEY)

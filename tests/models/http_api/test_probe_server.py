@@ -28,7 +28,7 @@ from taiwa.models.http_api.probe_server import (
     probe_program,
 )
 from taiwa.models.providers import resolve, resolve_permissive, resolve_probed
-from taiwa.settings import Settings, load, set_value
+from taiwa.settings import ModelSettings, Settings, load, set_value
 from tests.peers.faults import FaultServer, speech, status
 
 SAID = "one, two, three, four, five, six, seven"
@@ -226,7 +226,7 @@ def test_a_probe_corrects_the_table_and_a_person_corrects_the_probe(settings: Se
     save_report(
         settings, replace(report(stop="ignored", tools="enforced", seed="enforced", prefix="unknown"), day="2026-11-21")
     )
-    mine = replace(settings, capabilities={NAME: {"seed": False}})
+    mine = replace(settings, models=ModelSettings(capabilities={NAME: {"seed": False}}))
 
     table = resolve("llamacpp:m").capabilities
     assert resolve(NAME).capabilities == {"stop"}

@@ -140,7 +140,7 @@ def test_models_are_called_by_their_own_names_and_the_first_one_is_chosen(open_t
     tab.count(".served li", 1)
     tab.page.goto("about:blank")
 
-    assert (load().model, load().served_models) == ("http://127.0.0.1:9/v1#sencha", ())
+    assert (load().model, load().models.served_models) == ("http://127.0.0.1:9/v1#sencha", ())
 
 
 def test_a_limit_on_cost_holds_at_once_and_after_a_restart(open_tab: OpenTab, own: Serving) -> None:

@@ -232,21 +232,21 @@ def open_endpoint(
     """
     if "/" in place and "://" not in place and ":" not in place.partition("/")[0]:
         raise ConfigError(f"folder {place} not found; check the name, and that its disk is mounted")
-    place = expand_alias(place, settings.aliases)
+    place = expand_alias(place, settings.models.aliases)
     unnamed = place.startswith(("http://", "https://")) and "#" not in place
-    target = resolve(f"{place}#-" if unnamed else place, base_urls=settings.base_urls)
+    target = resolve(f"{place}#-" if unnamed else place, base_urls=settings.models.base_urls)
     if target.inside:
         raise ConfigError(f"{place!r} is not an embedder; name the folder of a sentence model, without `local:`")
     if isinstance(target.codec, AnthropicMessages):
         raise ConfigError(
             f"{place!r}: this provider does not offer embeddings; use another provider, a server or a folder"
         )
-    retry = RetryPolicy(2 if limits else settings.attempts, settings.retry_paid)
-    limits = limits or RequestLimits(total=settings.timeout)
+    retry = RetryPolicy(2 if limits else settings.calls.attempts, settings.calls.retry_paid)
+    limits = limits or RequestLimits(total=settings.calls.timeout)
     key = find_key(target, settings)
     if unnamed:
         with HttpModel(target, key, limits=limits, retry=retry) as opened:
-            target = resolve(f"{place}#{_only_model(opened)}", base_urls=settings.base_urls)
+            target = resolve(f"{place}#{_only_model(opened)}", base_urls=settings.models.base_urls)
     return EmbeddingEndpoint(HttpModel(target, key, limits=limits, retry=retry), known)
 
 
