@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from concurrent.futures import Future
 from contextlib import closing
 from contextvars import copy_context
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeGuard, TypeVar, cast, runtime_checkable
 
@@ -127,7 +127,7 @@ Handler: TypeAlias = Callable[[Any], Any]
 Interrupts = Literal["raise", "keep"]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class BaseRuntime(Generic[M]):
     """What both runtimes have: a model, tools, a retriever, handlers and limits. `handlers` take precedence.
 
@@ -135,8 +135,7 @@ class BaseRuntime(Generic[M]):
     `ApprovalRequiredError`. `width` limits the programs of a gather that run at a time.
     """
 
-    model: M | None = None
-    _: KW_ONLY
+    model: M | None = field(default=None, kw_only=False)
     tools: Iterable[Tool] = ()
     retriever: Retriever | None = None
     handlers: Mapping[type[Effect[Any]], Handler] = field(default_factory=dict[type[Effect[Any]], Handler])
