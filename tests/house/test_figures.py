@@ -99,6 +99,16 @@ def test_a_constructor_is_long_if_it_takes_more_than_nine_parameters() -> None:
     assert list(long_constructors(Source("taiwa.m", text))) == ["taiwa.m.B", "taiwa.m.D"]
 
 
+def test_no_constructor_but_those_of_decision_0083_is_long() -> None:
+    found = {name for source in sources() for name in long_constructors(source)}
+
+    assert found == {
+        "taiwa.cli.options.CommonOptions",
+        "taiwa.client.base.BaseClient",
+        "taiwa.conversation.app.App",
+    }
+
+
 def test_modules_do_not_import_each_other_in_cycles_for_types_either() -> None:
     assert cycles(import_graph(sources(), types=True)) == []
 
