@@ -270,7 +270,8 @@ class Conversation:
     @property
     def files(self) -> tuple[Attachment, ...]:
         """The attachments of its turns that later prompts hold."""
-        return tuple(file for past in self.turns if past.parts is not NO_PARTS for file in past.files)
+        with_files = (past for past in self.turns if past.parts.attachments or past.parts.messages)
+        return tuple(file for past in with_files for file in past.files)
 
     def stored(self) -> "Conversation":
         """Return the conversation once a store has its new nodes."""
