@@ -424,10 +424,10 @@ class TextLoop(RationaleBuilder):
 class _Filtered:
     """A scanner that passes over calls which are data, as `is_data` says of the text up to the end of a call and the size of that."""
 
-    def __init__(self, inner: Scanner, is_data: Callable[[str, int], bool], seen: str = "") -> None:
+    def __init__(self, inner: Scanner, is_data: Callable[[str, int], bool], seen: Iterable[str] = ()) -> None:
         self._inner = inner
         self._is_data = is_data
-        self._seen = seen
+        self._seen = [*seen]
 
     def __copy__(self) -> "_Filtered":
         return _Filtered(copy(self._inner), self._is_data, self._seen)
@@ -441,17 +441,17 @@ class _Filtered:
         """Read the next text up to the end of the first call; the caller feeds the rest again."""
         end = 0
         while (call := self._inner.feed(text[end:])) is not None:
-            self._seen += text[end : end + call.end]
+            self._seen.append(text[end : end + call.end])
             end += call.end
-            if not self._is_data(self._seen, call.size):
+            if not self._is_data("".join(self._seen), call.size):
                 return replace(call, end=end)
-        self._seen += text[end:]
+        self._seen.append(text[end:])
         return None
 
     def skip(self, text: str) -> None:
         """Move past text that the program inserted, without scanning it."""
         self._inner.skip(text)
-        self._seen += text
+        self._seen.append(text)
 
 
 class StopAtCall:
