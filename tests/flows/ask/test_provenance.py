@@ -49,6 +49,28 @@ def test_a_decimal_point_ends_no_sentence(said: str) -> None:
     assert source.words == said
 
 
+@pytest.mark.parametrize(
+    ("value", "text", "kind"),
+    [
+        (12500, "It costs 12,500 yen.", "user"),
+        (12500, "It costs 12\u202f500 euros.", "user"),
+        (12500, "It costs 12’500 francs.", "user"),
+        (1250.5, "Das kostet 1.250,50 €.", "user"),
+        (1250000, "Das kostet 1.250.000 €.", "user"),
+        (12500, "料金は1万2500円です。", "user"),
+        (150000000, "价格是1亿5000万元。", "user"),
+        (12500, "价格是1.25万元。", "user"),
+        (12500, "It costs 12 and 500.", "model"),
+        (500, "It costs 12’500 francs.", "model"),
+        (2500, "料金は1万2500円です。", "model"),
+    ],
+)
+def test_a_number_is_found_however_its_thousands_are_written(value: Json, text: str, kind: str) -> None:
+    (source,) = sources_of(value, text, None)
+
+    assert source.kind == kind
+
+
 def test_each_part_of_a_value_has_a_source_of_its_own() -> None:
     value: Json = {"inn": "Harbour Inn", "nights": 2, "paid": True, "note": None, "who": ["Mina", "nobody"]}
 

@@ -55,6 +55,12 @@ LIGHT_KANA = frozenset(
 )
 """Beginnings of auxiliaries and formal nouns, which a claim may add or leave out."""
 
+GROUPED = re.compile(r"(?<=\d)[\u00a0\u2009\u202f'’](?=\d{3}(?!\d))")
+"""A mark between thousands other than a comma, before `fold` makes spaces of it."""
+
+CONTINENTAL = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}")
+"""A number whose points can only be marks between thousands; those of 12.500 may be not."""
+
 CURRENCY = re.compile(r"([$€£¥₩₹])\s?(\d[\d.,]*\d|\d)")
 
 SPACED = re.compile(r"[\s\W]")
@@ -84,7 +90,7 @@ TOKEN = re.compile(
     rf"(?P<stop>[.;!?。；！？\n]+(?!\d))|(?P<pause>[,:、，：()·|]+(?!\d)|—)"
     rf"|(?P<negation>\b(?:not|no|never|none|nobody|nothing|neither|nor|without|nicht|kein\w*|nie|ohne|ne|pas|jamais|sans)\b|n't\b"
     r"|(?<=can)not\b|(?<![\w)\]])-(?=\d))"
-    rf"|(?P<number>\d+(?:[.,:/]\d+)*)(?:(?P<scale>[十百千万萬億亿]+)|(?:st|nd|rd|th)\b)?|(?P<han_number>[{HAN_NUMBER}]+)"
+    rf"|(?P<number>\d+(?:[.,:/]\d+)*)(?:(?P<scale>[十百千万萬億亿]+(?:\d+[十百千万萬億亿]*)*)|(?:st|nd|rd|th)\b)?|(?P<han_number>[{HAN_NUMBER}]+)"
     r"|(?P<english>\b(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[ -](?:one|two|three|four|five|six|seven|eight|nine)\b)"
     r"|(?P<kana>[\u3041-\u309f]+)|(?P<katakana>[\u30a1-\u30ff]+)"
     rf"|(?P<han>{HAN})"
@@ -169,7 +175,7 @@ def tokens(text: str) -> list[Token]:
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
     """Yield the kind and the normal form of each word, number and sign, and each boundary of a clause."""
-    folded = CURRENCY.sub(r"\2\1", OBLIGATION.sub("", fold(text).translate(SAME)))
+    folded = CURRENCY.sub(r"\2\1", OBLIGATION.sub("", fold(GROUPED.sub("", text)).translate(SAME)))
     for match in TOKEN.finditer(folded):
         kind, part = str(match.lastgroup), match[0]
         if number := match["number"]:
@@ -198,9 +204,13 @@ def _kana(run: str, *, follows: bool) -> Iterator[str]:
 
 
 def _decimal(number: str, scale: str) -> str:
+    if CONTINENTAL.fullmatch(number):
+        number = number.replace(".", "").replace(",", ".")
     plain = without_thousands(number)
     if scale and re.fullmatch(r"\d+(?:\.\d+)?", plain):
-        return f"{Decimal(plain) * _han('一' + scale):f}".removesuffix(".0")
+        parts_of_scale = re.findall(r"([\d.]+)(\D*)", plain + scale)
+        whole = sum((Decimal(part) * _han("一" + unit) for part, unit in parts_of_scale), Decimal())
+        return f"{whole.normalize():f}"
     parts = re.split("([:/,])", re.sub(r"(\.\d*?)0+\Z", r"\1", plain).rstrip("."))
     return "".join(part.lstrip("0") or "0" if part.isdigit() else part for part in parts)
 
