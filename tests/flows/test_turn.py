@@ -307,11 +307,16 @@ def test_a_summary_that_is_refused_does_not_end_the_conversation(drive: Drive) -
 
 
 @pytest.mark.parametrize(
-    ("finish", "warning"),
-    [("stop", "the model returned no text"), ("tool_calls", "the model called a tool, and this conversation has none")],
+    ("text", "finish", "warning"),
+    [
+        ("", "stop", "the model returned no text"),
+        ("…", "stop", "the model returned no text"),
+        ("...", "stop", "the model returned no text"),
+        ("", "tool_calls", "the model called a tool, and this conversation has none"),
+    ],
 )
-def test_an_answer_without_words_is_told(drive: Drive, finish: FinishReason, warning: str) -> None:
-    driven, _ = turn(drive, app(), ended("", finish))
+def test_an_answer_without_words_is_told(drive: Drive, text: str, finish: FinishReason, warning: str) -> None:
+    driven, _ = turn(drive, app(), ended(text, finish))
 
     assert driven.value[0].warnings == (warning,)
 

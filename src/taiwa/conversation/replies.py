@@ -422,8 +422,11 @@ def _parse_text(app: App, text: str) -> ParsedReply:
     if delta is None:
         return _without_delta(app, text)
     inner, behind = _split_delta(text[delta.json :], _names(app))
-    answer = whole_characters(text[: delta.start].rstrip() or behind)
-    return replace(parse_delta(app, inner, "text+delta"), answer=answer)
+    before, behind = text[: delta.start].rstrip(), behind.rstrip()
+    said = (
+        before if before.strip() == behind.strip() else f"{before}\n{behind}" if before and behind else before or behind
+    )
+    return replace(parse_delta(app, inner, "text+delta"), answer=whole_characters(said))
 
 
 def _names(app: App) -> tuple[str, ...]:
@@ -464,7 +467,7 @@ def _parse_object(app: App, text: str, *, full: bool = False) -> ParsedReply | N
 
 
 def _split_delta(rest: str, names: Collection[str]) -> tuple[str, str]:
-    """Split the JSON after a delta line from the text after it, which is the answer if there was none before.
+    """Split the JSON after a delta line from the text after it, which belongs to the answer.
 
     Objects of fields of these names that follow each other, with delta lines of their own or not, are one delta.
     """
@@ -475,6 +478,7 @@ def _split_delta(rest: str, names: Collection[str]) -> tuple[str, str]:
         found.append(rest[start.end() : end])
         fence = FENCE_END.match(rest, end)
         at = end if fence is None else fence.end()
+        at = rest_of_line.end() if (rest_of_line := REST_OF_LINE.match(rest, at)) else at
     if len(found) > 1:
         joined: dict[str, Json] = {}
         for each in map(json.loads, found):

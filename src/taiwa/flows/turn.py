@@ -25,7 +25,7 @@ from taiwa.conversation.history import (
 )
 from taiwa.conversation.record_prompts import record_language
 from taiwa.conversation.replies import ParsedReply, find_delta, parse_delta, parse_reply, parse_typed, reply_watcher
-from taiwa.conversation.state import State, TurnContext, apply_delta
+from taiwa.conversation.state import BLANK, State, TurnContext, apply_delta
 from taiwa.conversation.state_record import (
     ASKS,
     fields_from,
@@ -115,6 +115,9 @@ FINISH_WARNINGS: Mapping[FinishReason, str] = {
 
 
 NO_STATE = Wording("the model wrote no state")
+
+NO_WORDS = f" \n.{BLANK}"
+"""What an answer without words consists of: the placeholder of the form, which small models copy or spell with dots."""
 
 
 @value
@@ -948,7 +951,7 @@ def _repair_messages(invalid: str, faults: Sequence[str], rendered: str) -> tupl
 
 
 def _warnings(response: Response, parsed: ParsedReply) -> tuple[str, ...]:
-    finish = FINISH_WARNINGS.get(response.finish) or ("" if parsed.answer.strip() else Wording("the model returned no text"))  # fmt: skip
+    finish = FINISH_WARNINGS.get(response.finish) or ("" if parsed.answer.strip(NO_WORDS) else Wording("the model returned no text"))  # fmt: skip
     problem = Wording.joined("; ", (NO_STATE,) if parsed.missing else parsed.problems)
     state = Wording("the state is unchanged: {problem}", problem=problem)
     if parsed.delta and parsed.problems:
