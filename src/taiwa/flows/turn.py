@@ -278,7 +278,7 @@ def say(
         passages = () if consulted is None else consulted.passages
         sources = _sources(conversation, passages, calls, said.attachments)
         # JSON that the model repeats from a document, a tool or a file must not set state.
-        if layout == "text+delta" and parsed.delta and _is_quoted(app, response.text, sources):
+        if layout == "text+delta" and parsed.delta and _is_quoted(app, response.text, parsed.delta, sources):
             parsed = replace(parsed, delta={}, missing=True, problems=())
         return (yield from _settle(conversation, said, parsed, reply, passages, wrong))
 
@@ -552,15 +552,14 @@ def _sources(
     ]
 
 
-def _is_quoted(app: App, text: str, sources: Sequence[str]) -> bool:
-    """Whether the delta of a reply is JSON that a source contains: what a model repeats changes nothing."""
+def _is_quoted(app: App, text: str, delta: Json, sources: Sequence[str]) -> bool:
+    """Whether the delta of a reply is JSON that a source contains, as it is written or read: what a model repeats changes nothing."""
     span = find_delta(text, [field.name for field in app.fields])
-    written = (
-        text[0 if span is None else span.json :].strip("` \n").removeprefix("json")
-    )  # or the whole reply is the object
+    written = "" if span is None else text[span.json :]
     with suppress(ValueError, RecursionError):  # JSON with a fault ends with the reply
         written = written[: json.JSONDecoder().raw_decode(written)[1]]
-    return is_quoted("".join(written.split()).rstrip("`"), sources)
+    read = json.dumps(delta, ensure_ascii=False)
+    return any(is_quoted(each, sources) for each in ("".join(written.split()).rstrip("`"), read) if len(each) > 2)
 
 
 def _behind(prefix: str, response: Response) -> Response:
