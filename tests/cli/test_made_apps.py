@@ -186,3 +186,24 @@ def test_an_app_is_saved_under_a_name_or_at_a_path_that_ends_with_md(
         "x.md",
         "config/taiwa/apps/x.md",
     }
+
+
+def test_the_source_of_a_value_of_an_imported_turn_is_unknown_unless_the_import_holds_it(
+    taiwa: Taiwa, model_server: ModelServer, guides: Path, place: Place
+) -> None:
+    (guides / "osaka.md").write_text(
+        "# Osaka\n\nThe Inn of the Cat in Osaka costs 80 pounds a night. It has 12 rooms.\n"
+    )
+    model_server(delta("The Inn of the Cat in Osaka costs 80 pounds a night. [1]", city="Osaka", cost=80, rooms=12))
+    taiwa.ok("say", "--in", str(guides), "--state", "city str, cost int, rooms int", "What is there in Osaka?")
+    elsewhere = ("--store", str(place.folder / "new.db"), "--json")
+    taiwa.ok("export", "custom-1", "-o", str(place.folder / "gift.jsonl"))
+    taiwa.ok("import", str(place.folder / "gift.jsonl"), "gift", *elsewhere)
+
+    here = [taiwa.ok("why", name, "custom-1", "--json").json["sources"][0] for name in ("city", "cost", "rooms")]
+    there = [taiwa.ok("why", name, "gift", *elsewhere).json["sources"][0] for name in ("city", "cost", "rooms")]
+
+    assert [each["kind"] for each in here] == ["user", "passage", "passage"]
+    assert [each["kind"] for each in there] == ["user", "passage", "unknown"]
+    shown = taiwa.ok("why", "rooms", "gift", *elsewhere[:2]).out
+    assert "not known; what the turn read is not in this store: “12”" in shown

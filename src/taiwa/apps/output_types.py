@@ -10,6 +10,7 @@ from taiwa.json_schema import TYPES, check_bounds
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json, parse_json
 from taiwa.kernel.text_files import read_file, read_json_object
+from taiwa.kernel.wording import Wording
 from taiwa.structured import OutputType
 from taiwa.structured.type_notation import is_field_list, parse_fields, parse_notation
 
@@ -108,6 +109,8 @@ def read_output_type(text: str) -> OutputType[Any]:
     try:
         return OutputType(parse_notation(text), name="Answer")
     except InputError as error:
+        if not problem and text.isalnum():
+            raise InputError(Wording("invalid type {type!r}; expected fields such as 'name, age int', a JSON Schema, an example as JSON, or TypeScript", type=text[:60])) from None  # fmt: skip
         if problem or not is_field_list(text):
             raise InputError(problem or error.message) from None
     return OutputType.fields("Answer", *parse_fields(text))

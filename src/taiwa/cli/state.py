@@ -94,6 +94,8 @@ def _describe_source(source: "ValueSource") -> str:
             return part + _("your words, as the model understood them: {words}", words=words)
         case "computed":
             return _("computed: {name}", name=source.words)
+        case "unknown":
+            return part + _("not known; what the turn read is not in this store: {words}", words=words)
         case "program":
             return part + _("the program's own words; no source holds {words}", words=words)
         case _:

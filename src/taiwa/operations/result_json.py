@@ -303,7 +303,9 @@ class SourcePlace(TypedDict):
 
 
 class PartSource(TypedDict):
-    """Where a part of a value comes from: the words of the `user`, a `tool`, a `passage`, the `answer` before, or of the `model` alone."""
+    """Where a part of a value comes from: the words of the `user`, a `tool`, a `passage`, the `answer` before, of the `model` or the
+    `program` alone, or those under which the model recorded it (`stated`); it is `computed`, or `unknown` of an imported turn.
+    """
 
     part: Annotated[str, "path"]
     kind: str

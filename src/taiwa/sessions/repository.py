@@ -47,7 +47,7 @@ from taiwa.store.refs import FORK
 from taiwa.store.runs import Scope, SpendingLimit
 
 if TYPE_CHECKING:
-    from taiwa.flows.ask.provenance import ValueSource
+    from taiwa.flows.ask.provenance import SourceKind, ValueSource
     from taiwa.kernel.runtime import Retriever, Tool
     from taiwa.retrieval.index import IndexScope
     from taiwa.structured import OutputType
@@ -570,9 +570,14 @@ class Repository:
         named = (stated_under(each.text).get(field) for each in answers if isinstance(each, Response))
         stated = next((each for each in named if each and each in text), "")  # a model may have written other words
         found_in = sources_of(origin.after, text, node.findings, before or "", passages, stated)
-        by_model = any(isinstance(each, Response) for each in answers)
-        if item_at(node.findings, "program") is not None and not by_model:
-            found_in = tuple(replace(each, kind="program") if each.kind == "model" else each for each in found_in)
+        of_program = item_at(node.findings, "program") is not None
+        alone: SourceKind = (
+            "program" if of_program and not any(isinstance(each, Response) for each in answers) else "model"
+        )
+        is_imported = not self.store.runs.that_made(origin.hash)
+        if is_imported and (of_program or (documents is not None and documents.passages)):
+            alone = "unknown"
+        found_in = tuple(replace(each, kind=alone) if each.kind == "model" else each for each in found_in)
         known = [part for _, part in values_in(origin.before)]
         parts = [part for _, part in values_in(origin.after)] or [origin.after] * len(found_in)
         return tuple(each for each, part in zip(found_in, parts, strict=True) if part not in known)

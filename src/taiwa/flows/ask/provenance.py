@@ -20,10 +20,12 @@ from taiwa.kernel.messages import Passage
 from taiwa.kernel.serialization import Json, item_at, items_at, value
 from taiwa.kernel.text import is_question, sentences, truncate
 
-SourceKind: TypeAlias = Literal["user", "tool", "passage", "answer", "stated", "model", "program", "computed"]
+SourceKind: TypeAlias = Literal[
+    "user", "tool", "passage", "answer", "stated", "model", "program", "computed", "unknown"
+]
 """Whose words a value is: those of the user, of a tool's result, of a passage, of the answer before, or of the model, or the program of
 the turn, alone; a value is `stated` if no words hold it and the model recorded it under a sentence of the user, and `computed` if its
-field is.
+field is. It is `unknown` if the turn was imported and what it read was not.
 """
 
 
