@@ -96,8 +96,9 @@ def test_a_saved_app_names_the_file_of_a_tool(taiwa: Taiwa, model_server: ModelS
     model_server("Three.", "Three.")
     taiwa.ok("say", "--tool", f"{tmp_path / 'made_app_prices.py'}:price", "How much?")
 
-    taiwa.ok("apps", "save", "shop")
+    saved = taiwa.ok("apps", "save", "shop")
 
+    assert saved.err == 'use it: taiwa apps confirm shop && taiwa say shop "TEXT"\n'
     refused = taiwa("say", "shop", "How much?")
     assert (refused.code, "taiwa apps confirm" in refused.err) == (2, True)
     taiwa.ok("apps", "confirm", "shop", "--yes")

@@ -81,7 +81,8 @@ def save_(common: CommonOptions, name: str, conversation: str) -> None:
     made = save_app(app, path)
     print_item({"path": str(made)}, str(made), as_json=common.as_json)
     if not common.as_json:
-        print_notice(f'use it: taiwa say {name} "TEXT"')
+        first = "" if all(file.confirmed for file in own_code(made)) else f"taiwa apps confirm {name} && "
+        print_notice(f'use it: {first}taiwa say {name} "TEXT"')
 
 
 @apps.command("check")
