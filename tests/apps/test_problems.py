@@ -267,12 +267,6 @@ BROKEN = [
         "8: required of mood has no effect with `reply: record`, which asks for what changes; remove one of the two",
     ),
     (
-        "a source that only one layout asks for",
-        "state:",
-        "reply: json\nstate:\n  mood: { type: str, from: reply }",
-        "8: from of mood has no effect with `reply: json` and without `cite`; remove it",
-    ),
-    (
         "an example whose answer does not have the type",
         "name: a",
         "name: a\nanswer: { cups: int }",

@@ -341,9 +341,6 @@ def read_front(tree: Tree | None, problems: Problems, folder: Path | None = None
         if app.reply == "record" and each.required:
             why = f"required of {each.name} has no effect with `reply: record`, which asks for what changes"
             problems.error(entry.at, why, "remove one of the two")
-        if each.source == "reply" and not each.cite and app.reply not in ("auto", "record"):
-            why = f"from of {each.name} has no effect with `reply: {app.reply}` and without `cite`"
-            problems.error(entry.at, why, "remove it")
         if app.reply == "environment" and not each.computed and each.reducer.needs_before:
             message = f"the field {each.name}: with `reply: environment` the model writes it whole, so {each.reduce!r} is not applied"
             problems.warn(entry.at, message, "remove `reduce`, or bound the value by union, table or last(n)")
