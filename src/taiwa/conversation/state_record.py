@@ -21,7 +21,7 @@ from taiwa.conversation.replies import ParsedReply, fit_delta, join_parts, parse
 from taiwa.conversation.state import FieldSource, State, StateField
 from taiwa.conversation.turn_prompt import known_state
 from taiwa.kernel.errors import OutputValidationError
-from taiwa.kernel.messages import Choice, JsonSchema, Message, Request, Sampling, assistant, system, user
+from taiwa.kernel.messages import Choice, JsonSchema, Message, Request, RequestHints, Sampling, assistant, system, user
 from taiwa.kernel.serialization import Json, items_at, text_at
 from taiwa.kernel.text import is_question, sentences
 from taiwa.structured import OutputType
@@ -68,7 +68,12 @@ def record_request(
     opening = _opening(app, source, prompts)
     messages = (*opening, user(_last(prompts, said, view)))
     constraint = changes_schema(app, text) if reply is None else changes_schema(app)
-    return Request(messages, constraint=constraint, sampling=Sampling(max_tokens=MAX_TOKENS), opening=len(opening))
+    return Request(
+        messages,
+        constraint=constraint,
+        sampling=Sampling(max_tokens=MAX_TOKENS),
+        hints=RequestHints(opening=len(opening)),
+    )
 
 
 def questioned(app: App, state: State, delta: Mapping[str, Json], written: str, text: str) -> tuple[str, ...]:
@@ -95,7 +100,12 @@ def question_request(app: App, state: State, delta: Mapping[str, Json], names: S
     known, changes = (json.dumps({name: part[name] for name in names}, ensure_ascii=False) for part in (state, delta))
     last = user(prompts.about.format(state=known, text=text, changed=changes))
     sampling = Sampling(max_tokens=8)
-    return Request((*messages, last), constraint=Choice(ASKS, "change"), sampling=sampling, opening=len(messages))
+    return Request(
+        (*messages, last),
+        constraint=Choice(ASKS, "change"),
+        sampling=sampling,
+        hints=RequestHints(opening=len(messages)),
+    )
 
 
 def changes_schema(app: App, text: str | None = None) -> JsonSchema:

@@ -25,7 +25,7 @@ from taiwa.conversation.app import PROMPT, App, ReplyLayout, fill_placeholders, 
 from taiwa.conversation.history import Conversation, PastTurn, attach
 from taiwa.conversation.state import BLANK, State, StateField, TurnContext, apply_delta, blank, full_delta
 from taiwa.kernel.attachments import Attachment
-from taiwa.kernel.messages import JsonSchema, Message, Part, Request, Text, assistant, system, user
+from taiwa.kernel.messages import JsonSchema, Message, Part, Request, RequestHints, Text, assistant, system, user
 from taiwa.kernel.serialization import Json, parse_json
 
 DELTA_LINE = "@@delta"
@@ -183,7 +183,7 @@ def turn_request(
     return Request(
         tuple(messages), stop=given.stop, constraint=constraint or given.constraint, tools=given.client_tools,
         tool_choice=given.tool_choice, sampling=app.answer_sampling, top_logprobs=given.top_logprobs,
-        opening=0 if app.answer_options.system else shared,
+        hints=RequestHints(opening=0 if app.answer_options.system else shared),
     )  # fmt: skip
 
 

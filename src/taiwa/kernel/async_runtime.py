@@ -210,7 +210,9 @@ class AsyncRuntime(BaseRuntime[AsyncModel]):
         self, run: "_Run[T]", pending: PendingEffect, effect: Complete, ticks: asyncio.Event | None
     ) -> None:
         pending.begin()
-        request = replace(effect.request, whole=True) if self.whole and pending.is_uncut else effect.request
+        request = effect.request
+        if self.whole and pending.is_uncut:
+            request = replace(request, hints=replace(request.hints, whole=True))
         chunks = self.require_model().astream(request)
         here, stop = asyncio.current_task(), self.stop
         assert here is not None

@@ -332,14 +332,24 @@ class ToolSpec:
     """As that of `Message`."""
 
 
+@value
+class RequestHints:
+    """What makes a request cheaper and does not change its answer.
+
+    `whole` asks for an answer in one piece, which costs less to read: nothing reads it before its end. The first `opening` messages
+    begin other conversations too: a model in this process keeps what it has read of them.
+    """
+
+    whole: bool = False
+    opening: int = 0
+
+
 @value(tag="request")
 class Request:
     """Everything that a model needs for one answer.
 
     `prefix` is the start of the answer that the model must continue; `tool_choice` is `auto`, `none`, `required` or the
     name of one of `tools`; `top_logprobs` is the number of likeliest tokens to return for each position of the answer.
-    `whole` asks for an answer in one piece, which costs less to read: nothing reads it before its end. The first `opening` messages
-    begin other conversations too: a model in this process keeps what it has read of them.
     """
 
     messages: tuple[Message, ...]
@@ -350,8 +360,7 @@ class Request:
     tool_choice: str = "auto"
     sampling: Sampling = Sampling()
     top_logprobs: int = 0
-    whole: bool = field(default=False, compare=False)
-    opening: int = field(default=0, compare=False)
+    hints: RequestHints = field(default=RequestHints(), compare=False)
 
     @property
     def files(self) -> tuple[Attachment, ...]:

@@ -33,6 +33,7 @@ from taiwa.kernel.messages import (
     FailedAttempt,
     Notice,
     Request,
+    RequestHints,
     Sampling,
     StreamEnd,
     TextDelta,
@@ -613,7 +614,7 @@ def test_an_answer_in_one_piece_may_take_the_time_of_the_whole_call(
 ) -> None:
     faults.plays(speech("Late.", wait=0.5))
 
-    assert face.ask(hasty, replace(ASK, whole=True)).text == "Late."
+    assert face.ask(hasty, replace(ASK, hints=RequestHints(whole=True))).text == "Late."
 
 
 @pytest.mark.parametrize("complaint", ["This model only support stream mode", "must be set for non-streaming calls"])
@@ -623,7 +624,7 @@ def test_a_server_that_only_streams_is_asked_for_a_stream_and_remembered(
     refused = status(400, json.dumps({"error": {"message": complaint}}).encode())
     faults.plays(refused, speech("Yes."), speech("Yes."))
 
-    answers = [face.ask(model, replace(ASK, whole=True)).text for _ in range(2)]
+    answers = [face.ask(model, replace(ASK, hints=RequestHints(whole=True))).text for _ in range(2)]
 
     bodies: list[Any] = [seen.json for seen in faults.seen]
     assert answers == ["Yes.", "Yes."]

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from taiwa.kernel.messages import Request, Response, Sampling, assistant, collect_response, system, user
+from taiwa.kernel.messages import Request, RequestHints, Response, Sampling, assistant, collect_response, system, user
 from taiwa.models.inprocess import openings
 from taiwa.models.inprocess.gguf import GgufModel
 
 OPENING = (system("Answer as a bird would. " * 20), user("Who?"), assistant("The owl."))
 SECRET = "my own words, which no other conversation has"
-ASK = Request((*OPENING, user(SECRET)), sampling=Sampling(0.0, max_tokens=8), opening=len(OPENING))
+ASK = Request((*OPENING, user(SECRET)), sampling=Sampling(0.0, max_tokens=8), hints=RequestHints(opening=len(OPENING)))
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_the_next_process_reads_only_what_is_new_and_answers_the_same(
     assert b"".join(token.to_bytes(4, "little") for token in said[1:-1]) not in file.read_bytes()
 
 
-@pytest.mark.parametrize("request_", [replace(ASK, opening=0), replace(ASK, messages=(user("Who?"), user("Why?")), opening=1)], ids=["unmarked", "short"])  # fmt: skip
+@pytest.mark.parametrize("request_", [replace(ASK, hints=RequestHints()), replace(ASK, messages=(user("Who?"), user("Why?")), hints=RequestHints(opening=1))], ids=["unmarked", "short"])  # fmt: skip
 def test_what_no_other_conversation_begins_with_and_what_is_short_is_not_kept(
     ask: Callable[[Request], Response], cache: Path, request_: Request
 ) -> None:

@@ -29,7 +29,7 @@ from taiwa.flows.ask.quote import (
 )
 from taiwa.kernel.effects import Complete, HideOutput, Program, perform
 from taiwa.kernel.errors import RefusalError
-from taiwa.kernel.messages import Message, Passage, Request, Response, Sampling, system, user
+from taiwa.kernel.messages import Message, Passage, Request, RequestHints, Response, Sampling, system, user
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import defuse, strip_control
 
@@ -67,7 +67,7 @@ def answer_with_citations(
         return Answer(query, documented=False)
     instructions, asked = answer_material(query, passages, language, own_prompts)
     messages = (system(instructions), *turns(history)[-TURNS_READ:], user(asked))
-    request = Request(messages, sampling=Sampling(max_tokens=MAX_ANSWER_TOKENS), opening=1)
+    request = Request(messages, sampling=Sampling(max_tokens=MAX_ANSWER_TOKENS), hints=RequestHints(opening=1))
     response = yield from perform(Complete(request, HideOutput))
     return read_answer(query, response, passages, history)
 

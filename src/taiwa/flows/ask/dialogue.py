@@ -16,7 +16,7 @@ from taiwa.flows.ask.quote import is_negative
 from taiwa.flows.ask.types import Option, Route
 from taiwa.kernel.effects import Complete, HideOutput, Program, Retrieve, gather, notify, perform
 from taiwa.kernel.errors import InputError, UnsupportedError
-from taiwa.kernel.messages import Message, Passage, Request, Sampling, fuse_rankings, system, user
+from taiwa.kernel.messages import Message, Passage, Request, RequestHints, Sampling, fuse_rankings, system, user
 from taiwa.kernel.serialization import Json, value
 from taiwa.kernel.text import fold, guess_language, is_question, strip_control
 from taiwa.kernel.wording import Wording
@@ -388,7 +388,7 @@ def rewrite_queries(
     prompts = load_prompts(reply_language(texts, language)).replaced_by(own_prompts)
     instructions = prompts.sections["rewrite_several" if multiple else "rewrite_one"]
     messages = system(instructions), user(json.dumps([strip_control(text) for text in texts], ensure_ascii=False))
-    request = Request(messages, sampling=Sampling(max_tokens=MAX_TOKENS), opening=1)
+    request = Request(messages, sampling=Sampling(max_tokens=MAX_TOKENS), hints=RequestHints(opening=1))
     try:
         response = yield from perform(Complete(request, HideOutput))
     except UnsupportedError:  # a model that writes no text; the first search weights the words of the whole dialogue

@@ -31,7 +31,17 @@ from taiwa.flows.solve.rationale import (
 from taiwa.flows.solve.tool_call_formats import TaggedFormat, ToolCallFormat
 from taiwa.kernel.effects import GetCapabilities, Program, gather, notify, perform
 from taiwa.kernel.errors import InputError, LimitError, OutputValidationError, RefusalError, UnsupportedError
-from taiwa.kernel.messages import Capability, Message, Request, Sampling, ToolSpec, assistant, system, user
+from taiwa.kernel.messages import (
+    Capability,
+    Message,
+    Request,
+    RequestHints,
+    Sampling,
+    ToolSpec,
+    assistant,
+    system,
+    user,
+)
 from taiwa.kernel.serialization import Json, canonical, value
 from taiwa.structured import OutputType
 
@@ -380,7 +390,7 @@ class SolveOptions:
             parts.append(self.tool_format.instructions(tools, forbid_own_results=self.calls.forbid_own_results))
         head = "\n\n".join(part for part in parts if part)
         opening = (*((system(head),) if head else ()), *self.shots)
-        return Request((*opening, user(question)), sampling=self.sampling, opening=len(opening))
+        return Request((*opening, user(question)), sampling=self.sampling, hints=RequestHints(opening=len(opening)))
 
 
 DEFAULT_OPTIONS = SolveOptions()

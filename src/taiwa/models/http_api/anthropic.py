@@ -105,7 +105,7 @@ class AnthropicMessages:
             "model": self.model,
             "max_tokens": request.sampling.max_tokens or DEFAULT_MAX_TOKENS,
             "messages": self._messages(request, rest),
-            "stream": not request.whole,
+            "stream": not request.hints.whole,
             **self._reasoning(request, options),
         }
         if instructions.lasting or instructions.transient:

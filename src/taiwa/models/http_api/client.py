@@ -506,8 +506,8 @@ class HttpModel:
 
     async def astream(self, request: Request) -> AsyncGenerator[Chunk]:
         """As `stream`; cancelling the task closes the connection at once."""
-        if request.whole and self._only_streams:
-            request = replace(request, whole=False)
+        if request.hints.whole and self._only_streams:
+            request = replace(request, hints=replace(request.hints, whole=False))
         sent, check, reader = request, None, None
         if isinstance(request.constraint, Choice | Regex):
             from taiwa.models.http_api.constraint_encoding import TextReader, text_as_schema
@@ -534,7 +534,7 @@ class HttpModel:
                 yield chunk
         except ModelError as error:
             # Some servers answer with reasoning only in a stream, and say so in words alone.
-            if request.whole and error.status in (400, 422) and "stream" in error.message.lower():
+            if request.hints.whole and error.status in (400, 422) and "stream" in error.message.lower():
                 self._only_streams = True
                 async with aclosing(self.astream(request)) as chunks:
                     async for chunk in chunks:
@@ -655,7 +655,7 @@ class HttpModel:
                         is_announced = True
                         yield Notice(Wording("the limit of calls per minute"), code="waiting", seconds=begun)
                     await self.clock.sleep(min(begun, LOOK_SECONDS))
-                whole = request is not None and request.whole
+                whole = request is not None and request.hints.whole
                 deadline = deadline or Deadline(
                     self.limits, self.clock.now, whole=whole
                 )  # without the wait for the own limits
@@ -928,7 +928,7 @@ class _Attempt:
                 self._response = await connection.handle_async_request(http)
         except connection_faults() as fault:
             raise self._error(fault) from None
-        whole = self._request is not None and self._request.whole
+        whole = self._request is not None and self._request.hints.whole
         self._body = body = _Body(self._response, self._model.limits.response_bytes, whole=whole)
         headers: dict[str, str] = {}
         for name, text in self._response.headers:

@@ -304,8 +304,8 @@ class ChatCompletions(OpenAICodec):
         dialect = self.dialect
         request = fit_attachments(request, self.model, self.capabilities.inputs)
         body = extra_fields(request.sampling)
-        body |= {"model": self.model, "messages": self._messages(request), "stream": not request.whole}
-        if dialect.names.usage and not request.whole:
+        body |= {"model": self.model, "messages": self._messages(request), "stream": not request.hints.whole}
+        if dialect.names.usage and not request.hints.whole:
             body[dialect.names.usage] = {"include_usage": True}
         body |= self._sampling(request.sampling) | self._effort(request.sampling)
         if request.stop:
@@ -735,8 +735,8 @@ class TextCompletions(OpenAICodec):
             stops.append(TURN_STOP)
         self.check_stops(stops)
         body = extra_fields(request.sampling)
-        body |= {"model": self.model, "prompt": prompt(request), "stream": not request.whole}
-        if dialect.names.usage and not request.whole:
+        body |= {"model": self.model, "prompt": prompt(request), "stream": not request.hints.whole}
+        if dialect.names.usage and not request.hints.whole:
             body[dialect.names.usage] = {"include_usage": True}
         body["max_tokens"] = sampling.max_tokens or DEFAULT_MAX_TOKENS
         body |= self.sampling(sampling)

@@ -67,7 +67,7 @@ class Responses(OpenAICodec):
             **extra_fields(request.sampling),
             "model": self.model,
             "input": [item for message in rest for item in self._items(message, ids)],
-            "stream": not request.whole,
+            "stream": not request.hints.whole,
             "store": self.options.store,
             **self.sampling(request.sampling),
         }

@@ -460,10 +460,10 @@ class TextGenerator(Generic[AnyLoaded]):
     def _recall(self, request: Request, prompt: tuple[int, ...]) -> tuple[int, ...]:
         """Put the opening of a request into the cache if it is kept; else return its tokens, if they are worth keeping."""
         known = self.prefix_cache.common(prompt)
-        if self._openings is None or not request.opening or len(prompt) - known < FEWEST_TOKENS:
+        if self._openings is None or not request.hints.opening or len(prompt) - known < FEWEST_TOKENS:
             return ()
         with suppress(InputError, ModelError):  # a chat template may refuse what is no whole conversation
-            alone = self.loaded.prepare(replace(request, messages=request.messages[: request.opening]))
+            alone = self.loaded.prepare(replace(request, messages=request.messages[: request.hints.opening]))
             opening = prompt[: common_prefix(alone, prompt)]
             if len(opening) - known >= FEWEST_TOKENS and len(opening) <= MOST_TOKENS:
                 if (sequence := self._openings.load(opening)) is None:
