@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from taiwa.kernel import text_files
+from taiwa.kernel import attachments
 from taiwa.kernel.errors import InputError
 from taiwa.operations import batch
 from tests.cli.conftest import Place, Taiwa, place, taiwa
@@ -56,7 +56,7 @@ def test_a_named_pipe_or_a_device_is_refused_at_once(
 def test_endless_standard_input_is_cut_off(
     taiwa: Taiwa, schema: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(text_files, "MAX_FILE_BYTES", 1_000)
+    monkeypatch.setattr(attachments, "MAX_FILE_BYTES", 1_000)
 
     refused = taiwa(*(word.format(schema=schema) for word in command), input=b"x" * 1_001)
 
@@ -75,12 +75,12 @@ def test_endless_rows_are_cut_off(taiwa: Taiwa, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_file_that_is_too_large_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_files, "MAX_FILE_BYTES", 3)
+    monkeypatch.setattr(attachments, "MAX_FILE_BYTES", 3)
     path = tmp_path / "long.txt"
     path.write_bytes(b"four")
 
     with pytest.raises(InputError, match=r"long\.txt is too large; at most 3 bytes are read$"):
-        text_files.read_file(path)
+        attachments.read_file(path)
 
 
 def test_a_pipe_that_the_shell_passes_by_name_is_read(place: Place, schema: Path) -> None:
@@ -98,6 +98,6 @@ def test_a_pipe_of_this_process_is_read_to_its_end() -> None:
     thread = threading.Thread(target=lambda: (os.write(writer, b"one\n"), os.close(writer)))
     thread.start()
 
-    assert text_files.read_file(Path(f"/dev/fd/{reader}")) == "one\n"
+    assert attachments.read_file(Path(f"/dev/fd/{reader}")) == "one\n"
     thread.join()
     os.close(reader)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from taiwa.json_schema import TYPES, check_bounds
+from taiwa.kernel.attachments import read_file, read_json_object
 from taiwa.kernel.errors import InputError
 from taiwa.kernel.serialization import Json, parse_json
-from taiwa.kernel.text_files import read_file, read_json_object
 from taiwa.kernel.wording import Wording
 from taiwa.structured import OutputType
 from taiwa.structured.type_notation import is_field_list, parse_fields, parse_notation

@@ -204,7 +204,7 @@ def update_prices_(source: str, day: "datetime | None") -> None:
     taiwa prices update
     taiwa prices update https://intranet.example/prices.json
     """
-    from taiwa.kernel.text_files import read_file
+    from taiwa.kernel.attachments import read_file
     from taiwa.models.price_table import SOURCE, fetch_table, parse_table, save_table, utc_today
 
     settings, given = load(), None if day is None else day.date()

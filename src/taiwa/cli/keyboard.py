@@ -57,7 +57,7 @@ class Pipe:
         if not raw:
             raise EOFError
         self._line += 1
-        from taiwa.kernel.text_files import decode
+        from taiwa.kernel.attachments import decode
 
         where = f"line {self._line} of standard input"
         if len(raw) > left:

@@ -25,9 +25,8 @@ from taiwa.cli.output import (
     table,
 )
 from taiwa.i18n import _
-from taiwa.kernel import text_files
 from taiwa.kernel.approval import ApprovalRequest, Approve, Decision
-from taiwa.kernel.attachments import Attachment, open_file, path_kind
+from taiwa.kernel.attachments import Attachment, decode, open_file, path_kind, read_bytes, read_file
 from taiwa.kernel.errors import ConfigError, InputError, StoreError, TaiwaError
 from taiwa.kernel.messages import JsonSchema, Regex, Sampling
 from taiwa.kernel.text import plain
@@ -772,7 +771,7 @@ def read_text(text: str) -> str:
     raw = sys.stdin.buffer.read(max_bytes + 1)
     if len(raw) > max_bytes:
         raise InputError(f"standard input is too large; a turn has at most {MAX_TEXT_CHARS:,} characters")
-    return text_files.decode(raw, "standard input").rstrip("\n")
+    return decode(raw, "standard input").rstrip("\n")
 
 
 def read_prompt(prompt: str, fragments: tuple[str, ...] = ()) -> str:
@@ -848,5 +847,5 @@ def read_whole(file: str) -> str:
         InputError: it cannot be read, or is not UTF-8.
     """
     if file != "-":
-        return text_files.read_file(Path(file))
-    return text_files.decode(text_files.read_bytes(sys.stdin.buffer, "standard input"), "standard input")
+        return read_file(Path(file))
+    return decode(read_bytes(sys.stdin.buffer, "standard input"), "standard input")

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from taiwa.kernel.attachments import MAX_BYTES, Attachment, AttachmentSource, open_file, read_attachments
+from taiwa.kernel.attachments import MAX_BYTES, Attachment, AttachmentSource, open_file, read_attachments, read_bytes
 from taiwa.kernel.errors import InputError, file_errors
-from taiwa.kernel.text_files import read_bytes
 
 BINARY_FORMATS = (b"%PDF-", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"PK\x03\x04", b"\x1f\x8b", b"\x7fELF")
 """First bytes of non-text files that could be mistaken for text."""

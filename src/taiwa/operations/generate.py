@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from taiwa.apps.output_types import load_output_type
 from taiwa.extras import require_modules
-from taiwa.kernel.attachments import Attachment, path_kind
+from taiwa.kernel.attachments import Attachment, path_kind, read_file, read_json_object
 from taiwa.kernel.errors import ConfigError, InputError, NoValidTokenError, OutputValidationError
 from taiwa.kernel.messages import (
     Choice,
@@ -27,7 +27,6 @@ from taiwa.kernel.messages import (
 )
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.text import truncate
-from taiwa.kernel.text_files import read_file, read_json_object
 from taiwa.kernel.usage_limits import Billing
 from taiwa.operations.results import ExplainResult, GenerateResult, SchemaResult
 from taiwa.structured import OutputType, ParseOptions, ParseResult
