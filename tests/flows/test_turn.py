@@ -149,6 +149,14 @@ def test_a_repair_adds_to_what_fitted_before(drive: Drive, again: str, mood: str
     assert (after.state["mood"], said.warnings) == (mood, (warning,) if warning else ())
 
 
+def test_an_entry_of_a_table_that_fitted_stays_where_the_other_is_written_again(drive: Drive) -> None:
+    wrong = reply("text+delta", "Hi!", dictionary={"a": "x", "b": 2})
+
+    said, after = turn(drive, app(*FIELDS), wrong, '{"dictionary": {"b": "y"}}')[0].value
+
+    assert (after.state["dictionary"], said.warnings) == ({"a": "x", "b": "y"}, ())
+
+
 def test_of_a_delta_that_is_cut_off_the_whole_fields_count(drive: Drive) -> None:
     for mode, text in (("text+delta", 'Hi!\n@@delta\n{"mood": "fine", "topics": ["te'), ("json", '{"answer": "Hi!", "delta": {"mood": "fine", "topics": ["te')):  # fmt: skip
         said, after = turn(drive, app(*FIELDS, reply=cast("ReplyMode", mode)), ended(text, "length"))[0].value

@@ -249,18 +249,24 @@ class ParsedReply:
         """What can be used of the delta."""
         return self.usable if self.delta is None else self.delta
 
-    def repaired(self, again: "ParsedReply", names: Collection[str]) -> "ParsedReply":
+    def repaired(self, again: "ParsedReply", names: Collection[str], tables: Collection[str] = ()) -> "ParsedReply":
         """Return the reply with a delta that was written again, whole or in part: what fits of either counts, the later one first.
 
-        A field of these names that fitted in neither stays refused; other keys may have been taken back.
+        A field of these names that fitted in neither stays refused; other keys may have been taken back. An entry that fitted in one
+        of the `tables` stays where the other ones of it are written again.
         """
+        usable = self.usable | again.fits
+        for name in self.refused.keys() & {*tables}:
+            before, after = self.usable.get(name), usable.get(name)
+            if isinstance(before, dict) and isinstance(after, dict):
+                usable[name] = before | after
         is_read = again.delta is not None or again.refused
         refused = {
             name: lines
             for name, lines in (again.refused | self.refused).items()
             if name in again.refused or not (name in again.fits or (is_read and name not in names))
         }
-        merged = replace(self, usable=self.usable | again.fits, refused=refused, problems=again.problems)
+        merged = replace(self, usable=usable, refused=refused, problems=again.problems)
         return merged if again.delta is None else merged.settled() if refused else replace(merged, delta=merged.usable)
 
     def settled(self, *problems: str) -> "ParsedReply":

@@ -914,7 +914,10 @@ def _parse_or_repair(
         # The model has not understood the faults, and would be paid for them once more.
         if repaired.delta is None and set(repaired.problems) == set(parsed.problems):
             break
-        parsed = repaired if is_whole else parsed.repaired(repaired, {field.name for field in app.fields})
+        names = {field.name for field in app.fields}
+        tables = {field.name for field in app.model_fields if field.reducer.delta_kind == "table"}
+        tables = set[str]() if layout == "environment" else tables  # there a table is written whole
+        parsed = repaired if is_whole else parsed.repaired(repaired, names, tables)
         # The answer of the first reply stays; an environment contains its own.
         if isinstance(answer := (repaired.delta or {}).get("response"), str):
             parsed = replace(parsed, answer=answer)
