@@ -123,8 +123,9 @@ def test_what_fits_of_a_delta_is_recorded_and_a_warning_names_the_rest(
     driven, model = turn(drive, before, reply(mode, "Hi!", **WRONG), again)
 
     said, after = driven.value
-    kept = {} if mode == "environment" else {"b": "y"}
-    assert after.state == {"topics": ["tea", "milk"], "dictionary": {**kept, "a": "x"}, "mood": "fine", "turns": 2}
+    added = {"topics": ["tea", "milk"], "dictionary": {"a": "x", "b": "y"}}
+    whole = {"topics": [], "dictionary": {"b": "y"}}  # no part of a value that would replace the one before
+    assert after.state == {**(whole if mode == "environment" else added), "mood": "fine", "turns": 2}
     (warning,) = said.warnings
     assert warning.startswith("not recorded: ")
     assert all(f"$.{place} = " in warning for place in ("mood", "topics[1]", "dictionary.b"))
@@ -147,6 +148,17 @@ def test_a_repair_adds_to_what_fitted_before(drive: Drive, again: str, mood: str
 
     assert after.state["topics"] == (["milk"] if "topics" in again else ["tea"])
     assert (after.state["mood"], said.warnings) == (mood, (warning,) if warning else ())
+
+
+def test_a_value_that_replaces_the_one_before_counts_whole_or_not_at_all(drive: Drive) -> None:
+    field = StateField("todo", "list[str]")
+    before = talked(app(field, MOOD), ("a", "b", {"todo": ["tea", "milk"]}))
+    wrong = reply("text+delta", "Hi!", todo=["tea", 5], mood="fine")
+
+    said, after = turn(drive, before, wrong, "I cannot.")[0].value
+
+    assert after.state == {"todo": ["tea", "milk"], "mood": "fine"}
+    assert said.warnings == ("not recorded: $.todo[1] = 5: must be string",)
 
 
 def test_an_entry_of_a_table_that_fitted_stays_where_the_other_is_written_again(drive: Drive) -> None:

@@ -327,13 +327,17 @@ def fit_delta(app: App, data: Mapping[str, Json], text: str = "", *, full: bool 
 
 
 def _fit(app: App, data: dict[str, Json], text: str = "", *, is_environment: bool = False) -> ParsedReply:
-    """Check a delta; if it does not fit, each field of it alone, and of one that does not, each entry of a list or table."""
+    """Check a delta; if it does not fit, each field of it alone, and of one that does not, each entry that is added to a list or table.
+
+    A value that replaces the one before counts whole or not at all: without an entry that does not fit, it would remove the one before.
+    """
     whole = _parse_as(app.environment_type if is_environment else app.delta_type, text or json.dumps(data))
     if whole.delta is not None:
         return whole
     fields = [replace(field, required=False) for field in app.fields]
     kind = environment_output_type(fields, whole=False) if is_environment else delta_output_type(fields)
     known = [field.name for field in app.model_fields] + ["response"] * is_environment
+    added = {each.name for each in app.model_fields if each.reducer.delta_kind != "value" and not is_environment}
     needed = known if is_environment else [field.name for field in app.model_fields if field.required]
     usable, refused = dict[str, Json](), dict[str, tuple[str, ...]]()
     refused |= {name: (f"$.{name}: missing",) for name in needed if name not in data}
@@ -345,7 +349,7 @@ def _fit(app: App, data: dict[str, Json], text: str = "", *, is_environment: boo
         read = _parse_as(kind, json.dumps({name: part}))
         if read.delta is None:
             refused[name] = tuple(line.replace("$:", f"$.{name}:", 1) for line in read.problems)
-            left = _fitting(kind, name, part)
+            left = _fitting(kind, name, part) if name in added else None
             read = _parse_as(kind, json.dumps({name: left})) if left else read
         usable |= read.delta or {}
     return replace(whole, usable=usable, refused=refused)
