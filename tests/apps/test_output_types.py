@@ -121,6 +121,15 @@ def test_code_of_a_stored_app_checks_where_it_is_confirmed_and_its_schema_is_kno
         assert [cups for cups in (2, 12, "two") if accepts(known, {"drink": "tea", "cups": cups})] == allowed
 
 
+def test_a_comment_of_a_file_without_code_names_no_code(folder: Path) -> None:
+    comment = f"order.py@{'a' * 32}:Shop.Order"
+    (folder / "order.json").write_text(json.dumps({"$comment": comment, "properties": {"cups": {"type": "integer"}}}))
+
+    app = load(app_file(folder, "order.json"))
+
+    assert (app.answer_code, load_source(app.source).answer_code) == ("", "")
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [

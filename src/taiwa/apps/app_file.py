@@ -636,7 +636,8 @@ def _answer(keys: Keys, folder: Path | None) -> _Answer:
     code = str(schema.schema.get(CODE, ""))
     if not ((match := IN_FILE.fullmatch(code)) and match["hash"]):
         return _Answer(schema)
-    return _Answer(JsonSchema({key: each for key, each in schema.schema.items() if key != CODE}, found.name), code)
+    without = JsonSchema({key: each for key, each in schema.schema.items() if key != CODE}, found.name)
+    return _Answer(without, "" if names_type_file(tree) else code)  # a file without code names none
 
 
 def _named_schema(found: "OutputType[Any]") -> JsonSchema:
