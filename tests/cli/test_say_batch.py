@@ -338,6 +338,21 @@ def test_what_was_answered_is_not_paid_for_again(
     assert len(model_server.requests) == 1
 
 
+def test_a_row_that_another_version_stored_is_named_and_not_paid_for_again(
+    taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model_server(delta("a"))
+    file = lines("one")
+    with monkeypatch.context() as patch:
+        patch.setattr("taiwa.sessions.batch.turn_to_json", lambda turn: {"answer": turn.text})
+        taiwa.ok("batch", "chat", file, "--mode", "map")
+
+    again = taiwa("batch", "chat", file, "--mode", "map", "--resume")
+
+    assert (again.code, len(model_server.requests)) == (2, 1)
+    assert "the answers of this batch were stored by another version of taiwa; run it without --resume" in again.err
+
+
 def test_another_app_model_or_param_is_another_row(
     taiwa: Taiwa, model_server: ModelServer, lines: Callable[..., str]
 ) -> None:

@@ -285,6 +285,10 @@ class TurnBatch:
         if item is None:
             return None
         if self.resume and item.status == "done" and isinstance(item.result, dict):
+            if "reply" not in item.result:
+                raise StoreError(
+                    "the answers of this batch were stored by another version of taiwa; run it without --resume"
+                )
             return BatchRow(row_input, turn_from_json(item.result), reused=True)
         if waited:
             self._interrupted = self._find_interrupted()  # the other process has ended
