@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taiwa.apps.catalog import load_text
 from taiwa.conversation.app import ALL, App, Example, Param, ReplyMode, WindowPolicy
 from taiwa.conversation.history import Conversation, add_turn, begin, edit_state, summarize_window, turns_to_keep
 from taiwa.conversation.replies import parse_reply
@@ -315,3 +316,21 @@ def test_a_long_history_is_worded_and_digested_once() -> None:
         lambda: turn_request(read, "hello").digest
     )
     assert turn_request(later, "hello").digest == turn_request(read, "hello").digest != known
+
+
+@pytest.mark.parametrize(
+    ("params", "values", "shared"),
+    [
+        ("who: { type: str, default: a guest }", {}, True),
+        ("who: { type: str, default: a guest }", {"who": "a guest"}, True),
+        ("who: { type: str, default: a guest }", {"who": "Ann Lee"}, False),
+        ("who: { type: 'list[str]', default: [] }", {"who": ["Ann Lee"]}, False),
+        ('who: { type: \'"a guest" | "a host"\', default: a guest }', {"who": "a host"}, True),
+    ],
+)
+def test_instructions_with_words_of_the_user_are_the_beginning_of_no_other_conversation(
+    params: str, values: dict[str, Json], shared: bool
+) -> None:
+    known = load_text(f"---\ntaiwa: 1\nparams:\n  {params}\n---\nHelp {{{{who}}}}.", "a.md", "a").with_params(values)
+
+    assert bool(turn_request(begin(known), "Hi").opening) is shared

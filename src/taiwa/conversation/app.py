@@ -326,6 +326,12 @@ class App:
         return fill_placeholders(self.body, self.values) if self.body else self.answer_options.system or ""
 
     @cached_property
+    def has_own_words(self) -> bool:
+        """Whether its instructions hold words of the user: those given for this conversation, or a parameter that is no choice."""
+        given = (self.values.get(each.name) != each.default for each in self.params if not each.type.startswith('"'))
+        return bool(self.answer_options.system) or any(given)
+
+    @cached_property
     def is_template(self) -> bool:
         """Whether the body has a place for the text of the user, `{{PROMPT}}`."""
         return any(match[1] == PROMPT for match in PLACEHOLDER.finditer(self.body))

@@ -183,7 +183,7 @@ def turn_request(
     return Request(
         tuple(messages), stop=given.stop, constraint=constraint or given.constraint, tools=given.client_tools,
         tool_choice=given.tool_choice, sampling=app.answer_sampling, top_logprobs=given.top_logprobs,
-        hints=RequestHints(opening=0 if app.answer_options.system else shared),
+        hints=RequestHints(opening=0 if app.has_own_words else shared),
     )  # fmt: skip
 
 

@@ -390,7 +390,8 @@ class SolveOptions:
             parts.append(self.tool_format.instructions(tools, forbid_own_results=self.calls.forbid_own_results))
         head = "\n\n".join(part for part in parts if part)
         opening = (*((system(head),) if head else ()), *self.shots)
-        return Request((*opening, user(question)), sampling=self.sampling, hints=RequestHints(opening=len(opening)))
+        shared = len(opening) if self.system is None else 0  # not with words that the user may have written
+        return Request((*opening, user(question)), sampling=self.sampling, hints=RequestHints(opening=shared))
 
 
 DEFAULT_OPTIONS = SolveOptions()
