@@ -43,13 +43,15 @@ def read(message: Message) -> list[tuple[str, str]]:
     return [(part.call, part.text) for part in message.parts if isinstance(part, ToolResult)]
 
 
-def test_only_the_instructions_of_taiwa_begin_other_conversations_too(drive: Drive) -> None:
-    model = scripted_model("4", "4", capabilities=NATIVE)
+@pytest.mark.parametrize(("own", "shared"), [(None, True), ("I am Ann Lee.", False)])
+def test_only_the_instructions_of_taiwa_begin_other_conversations_too(
+    drive: Drive, own: str | None, shared: bool
+) -> None:
+    model = scripted_model("4", capabilities=NATIVE)
 
-    for own in (None, "I am Ann Lee."):
-        drive(lambda own=own: solve("2+2?", SPECS, SolveOptions(system=own)), model, tools=[ADDER])
+    drive(lambda: solve("2+2?", SPECS, SolveOptions(system=own)), model, tools=[ADDER])
 
-    assert [bool(request.opening) for request in model.requests] == [True, False]
+    assert bool(model.requests[0].opening) is shared
 
 
 def test_a_call_is_answered_by_a_message_of_its_own(drive: Drive) -> None:
