@@ -5,12 +5,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from taiwa.kernel.messages import Request, RequestHints, Response, Sampling, assistant, collect_response, system, user
 from taiwa.models.inprocess import openings
 from taiwa.models.inprocess.gguf import GgufModel
+from taiwa.models.inprocess.gguf_backend import GgufNetwork, GgufSequence
 
 OPENING = (system("Answer as a bird would. " * 20), user("Who?"), assistant("The owl."))
 SECRET = "my own words, which no other conversation has"
@@ -120,3 +122,19 @@ def test_an_answer_does_not_need_a_place_for_its_opening(ask: Callable[[Request]
     (cache / "taiwa").write_text("not a folder", encoding="utf-8")
 
     assert ask(ASK).text
+
+
+def test_writers_of_one_opening_do_not_share_a_file(cache: Path, gguf_file: Path) -> None:
+    written: list[Path] = []
+
+    def save(sequence: object, count: int, path: Path) -> bool:
+        written.append(path)
+        path.write_bytes(b"state")
+        return True
+
+    kept_openings = openings.Openings(cast("GgufNetwork", SimpleNamespace(save=save)), gguf_file, 0)
+    for _ in range(2):
+        kept_openings.save(cast("GgufSequence", None), [1, 2, 3])
+
+    assert len(set(written)) == 2
+    assert len(kept(cache)) == 1

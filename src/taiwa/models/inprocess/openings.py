@@ -14,6 +14,7 @@ from contextlib import suppress
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
+from secrets import token_hex
 
 from taiwa.kernel.errors import ModelError
 from taiwa.models.inprocess.gguf_backend import PROCESS_SCRIPT, GgufNetwork, GgufSequence
@@ -56,7 +57,7 @@ class Openings:
     def save(self, sequence: GgufSequence, tokens: Sequence[int]) -> None:
         """Write what a sequence has read of these tokens, which it begins with."""
         place = self._place(tokens)
-        part = place.with_suffix(f".{os.getpid()}")
+        part = place.with_suffix(f".{token_hex(8)}")  # containers that share the folder have equal process ids
         with suppress(OSError, ModelError):
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             check_own(place.parent)
