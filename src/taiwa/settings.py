@@ -503,12 +503,13 @@ def _keys(key: str) -> Keys:
     if setting is None or setting.depth == ONE or not rest:
         return tuple(key.split("."))
     if setting.depth == NAMED:
-        return head, _unquoted(rest)
+        return head, unquoted(rest)
     name, _, leaf = rest.rpartition(".")
-    return (head, _unquoted(name), leaf) if name else (head, leaf)
+    return (head, unquoted(name), leaf) if name else (head, leaf)
 
 
-def _unquoted(name: str) -> str:
+def unquoted(name: str) -> str:
+    """Return a name within a key without the quotes around it."""
     return name[1:-1] if len(name) > 2 and name[0] == name[-1] and name[0] in "'\"" else name
 
 
@@ -553,7 +554,7 @@ def remove_value(path: Path, key: str) -> None:
     """
     text = _file_text(path)
     head, _, name = key.partition(".")
-    name = _unquoted(name)
+    name = unquoted(name)
     whole = any(keys[:2] == (head, name) for keys in read_settings(text, str(path)))
     keys = (head, name) if whole else _keys(key)
     _check_key(keys, "config")

@@ -174,3 +174,9 @@ def test_removing_a_setting_says_what_holds_instead(taiwa: Taiwa, place: Place) 
 
     assert removed.out == f"attempts is removed from {place.config}\n"
     assert removed.err == "it is 3 now (default)\n"
+
+
+def test_the_name_of_an_alias_may_stand_in_quotes(taiwa: Taiwa) -> None:
+    taiwa.ok("config", "set", 'aliases."my.model"', "ollama:one")
+
+    assert taiwa.ok("config", "show", "--json").json["aliases.my.model"]["value"] == "ollama:one"

@@ -15,7 +15,7 @@ from taiwa.kernel.errors import ConfigError, InputError, TaiwaError
 from taiwa.kernel.serialization import Json
 from taiwa.kernel.wording import Wording
 from taiwa.plugins import Plugin, clash, installed, plugin_app
-from taiwa.settings import load, missing_prices, parse_setting, remove_value, set_value, show
+from taiwa.settings import load, missing_prices, parse_setting, remove_value, set_value, show, unquoted
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -94,7 +94,7 @@ def _check_models(key: str, value: str, settings: "Settings") -> None:
         for name in [names] if isinstance(names, str) else cast("tuple[str, ...]", names):
             resolve_probed(name, settings)
     elif key.startswith("aliases."):
-        alias = key.removeprefix("aliases.")
+        alias = unquoted(key.removeprefix("aliases."))
         models = replace(settings.models, aliases={**settings.models.aliases, alias: value})
         resolve_probed(alias, replace(settings, models=models))
 
