@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from taiwa.conversation.app import App, ReplyLayout, ReplyMode
-from taiwa.conversation.replies import AnswerWatcher, parse_delta, parse_reply, reply_watcher
+from taiwa.conversation.replies import AnswerWatcher, find_delta, parse_delta, parse_reply, reply_watcher
 from taiwa.conversation.state import StateField
 from taiwa.conversation.turn_prompt import DELTA_LINE, ENVIRONMENT, MARKERS, format_reply
 from taiwa.kernel.effects import HideOutput
@@ -47,6 +47,9 @@ def shown(of: App, pieces: Iterable[str]) -> str:
 
 @given(answers, deltas)
 def test_a_formatted_reply_is_parsed_back_without_trailing_space(answer: str, delta: dict[str, Json]) -> None:
+    # Deltas that follow each other are one.
+    assume(not (answer.rstrip().endswith(("}", "`")) and find_delta(answer, ())))
+
     read = parse_reply(TEXT, format_reply(TEXT, answer, delta))
 
     assert (read.answer, read.delta, read.problems) == (answer.rstrip(), delta, ())

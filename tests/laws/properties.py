@@ -32,7 +32,7 @@ from taiwa.conversation.history import (
     turns_to_keep,
 )
 from taiwa.conversation.reducers import NUMBERED, Reducer, known_reducers
-from taiwa.conversation.replies import parse_reply, reply_watcher
+from taiwa.conversation.replies import find_delta, parse_reply, reply_watcher
 from taiwa.conversation.state import StateField, delta_output_type, shorten_delta, value_output_type
 from taiwa.conversation.turn_prompt import format_reply, stable_bytes, turn_request
 from taiwa.flows.turn import say
@@ -672,7 +672,9 @@ def state_types(app: App, moves: list[Move]) -> None:
 
 
 def reply_roundtrip(app: App, answer: str, delta: dict[str, Json], cuts: list[int]) -> None:
-    """A reply is parsed back, and streaming it in any pieces shows exactly its answer."""
+    """A reply is parsed back, and streaming it in any pieces shows exactly its answer, unless that ends with a delta itself."""
+    if answer.rstrip().endswith(("}", "`")) and find_delta(answer, ()) is not None:
+        return
     for layout in dict.fromkeys((app.layout(), app.layout(enforces_schemas=True))):
         text = format_reply(app, answer, delta, layout)
         read = parse_reply(app, text, layout)
