@@ -333,4 +333,4 @@ def test_instructions_with_words_of_the_user_are_the_beginning_of_no_other_conve
 ) -> None:
     known = load_text(f"---\ntaiwa: 1\nparams:\n  {params}\n---\nHelp {{{{who}}}}.", "a.md", "a").with_params(values)
 
-    assert bool(turn_request(begin(known), "Hi").opening) is shared
+    assert bool(turn_request(begin(known), "Hi").hints.opening) is shared

@@ -51,7 +51,7 @@ def test_only_the_instructions_of_taiwa_begin_other_conversations_too(
 
     drive(lambda: solve("2+2?", SPECS, SolveOptions(system=own)), model, tools=[ADDER])
 
-    assert bool(model.requests[0].opening) is shared
+    assert bool(model.requests[0].hints.opening) is shared
 
 
 def test_a_call_is_answered_by_a_message_of_its_own(drive: Drive) -> None:
