@@ -454,9 +454,8 @@ def _without_delta(app: App, text: str) -> ParsedReply:
 
 
 def _parse_object(app: App, text: str, *, full: bool = False) -> ParsedReply | None:
-    """Parse a reply that is one object of a text and the state, as other layouts have it; None for any other.
-
-    Under keys of ours the state may stand beside the text, else it is an object of fields.
+    """Parse a reply that is one object of a text and the state, as other layouts have it; None for any other, which the user may have
+    asked for. Under keys of ours the state may stand beside the text, else it is the object `state` or `delta`.
     """
     begun, end = JSON_NEXT.match(text), _end_of_json(text, 0)
     if begun is None or not end or END[True].match(text, end) is None:
@@ -468,12 +467,11 @@ def _parse_object(app: App, text: str, *, full: bool = False) -> ParsedReply | N
     texts = [part for part in around.values() if isinstance(part, str)]
     inner = [part for part in around.values() if isinstance(part, dict)]
     is_ours = around.keys() <= {"delta", *NOT_FIELDS}
+    if not is_ours and not any(around.get(name) in inner for name in ("delta", "state")):
+        return None
     if len(texts) != 1 or len(texts) + len(inner) != len(around) or len(inner) + bool(beside) != 1:
         return None
-    delta = inner[0] if inner else beside
-    if not is_ours and (not inner or not delta or not delta.keys() <= names):
-        return None
-    return replace(fit_delta(app, delta, full=full), answer=whole_characters(texts[0]))
+    return replace(fit_delta(app, inner[0] if inner else beside, full=full), answer=whole_characters(texts[0]))
 
 
 def _split_delta(rest: str, names: Collection[str]) -> tuple[str, str]:

@@ -94,7 +94,9 @@ def failed_row(row_input: BatchInput, error: TaiwaError) -> BatchRow:
     if isinstance(error, ExtractError):
         failure |= {"diagnostics": list(error.diagnostics), "best": error.best}
         attempts = error.tries
-    return BatchRow(row_input, _turn(Reply("", findings=Findings(attempts=attempts)), usage_of(error)), failure)
+    return BatchRow(
+        row_input, _turn(Reply("", findings=Findings(attempts=attempts), state_read=False), usage_of(error)), failure
+    )
 
 
 def _turn(reply: Reply, spent: RunUsage, after: Conversation | None = None) -> TurnResult:

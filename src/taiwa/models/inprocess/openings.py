@@ -31,17 +31,13 @@ class Openings:
     def __init__(self, network: GgufNetwork, file: Path, layers: int) -> None:
         self._network = network
         facts = file.stat()
-        named = json.dumps(
-            [
-                str(file.resolve()),
-                facts.st_size,
-                facts.st_mtime_ns,
-                layers,
-                PROCESS_SCRIPT.read_text("utf-8"),
-                version("xllamacpp"),
-            ]
-        )
-        self._folder = cache_folder() / "openings" / blake2b(named.encode(), digest_size=8).hexdigest()
+        named: list[object] = [str(file.resolve()), facts.st_size, facts.st_mtime_ns, layers]
+        named += [PROCESS_SCRIPT.read_text("utf-8"), version("xllamacpp")]
+        try:
+            cache = cache_folder()
+        except RuntimeError:  # this user has no home; nothing can be made below a file
+            cache = Path(os.devnull)
+        self._folder = cache / "openings" / blake2b(json.dumps(named).encode(), digest_size=8).hexdigest()
 
     def load(self, tokens: Sequence[int]) -> GgufSequence | None:
         """Return a sequence that has read these tokens; None if there is none."""
