@@ -144,6 +144,7 @@ def test_a_line_that_only_looks_like_the_delta_line_is_shown_when_that_is_certai
         ('@@delta\n{"mood": "x"}\nHi, the answer came last.\n', "Hi, the answer came last.", {"mood": "x"}),
         ('@@delta\n```json\n{"mood": "x"}\n```\nHi.', "Hi.", {"mood": "x"}),
         ("The @@delta\nis big.\n@@delta\n{}", "The @@delta\nis big.", {}),
+        ("It is\n@@delta\n@@delta\n{}", "It is\n@@delta", {}),
     ],
 )
 def test_a_text_reply_is_divided_at_its_last_delta_line_with_json(reply: str, answer: str, delta: Json) -> None:

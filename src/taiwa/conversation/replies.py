@@ -92,7 +92,8 @@ def find_delta(text: str, names: Sequence[str]) -> DeltaSpan | None:
     """
     span: DeltaSpan | None = None
     for line in reversed([*LINE.finditer(text)]):
-        if span is not None and not FENCE_END.fullmatch(text, _end_of_json(text, line.end()), span.start):
+        end = _end_of_json(text, line.end())
+        if span is not None and (end == line.end() or not FENCE_END.fullmatch(text, end, span.start)):
             break
         if span is not None or AFTER_LINE.match(text, line.end()):
             span = DeltaSpan(line.start(), line.end())

@@ -391,7 +391,8 @@ def shorten_delta(fields: Iterable[StateField], data: Mapping[str, Json], *, ful
         if (field is None and name in NOT_FIELDS) or (field is not None and field.computed) or _is_blank(part):
             continue
         keeps_null = field is None or field.required or (field.takes_null and not full)
-        if part in (None, "null") and not keeps_null:
+        is_null = part is None or (part == "null" and field is not None and not field.fits_delta(part))
+        if is_null and not keeps_null:
             continue
         if field is not None and full and isinstance(part, dict) and part.keys() == {WRITTEN}:
             is_wrapper = field.takes_null and not field.required
