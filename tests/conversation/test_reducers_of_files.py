@@ -115,7 +115,7 @@ def test_answers_have_a_type_of_a_file_whose_annotations_are_read_late(
 
     assert app.output_type is not None
     assert app.output_type.parse('{"n": 3}').value.n == 3
-    assert load_source(app.source).code_type is not None
+    assert load_source(app.source).answer_code == app.answer_code != ""
 
 
 def test_a_copy_that_was_changed_does_not_run(write: Callable[..., Path], tmp_path: Path) -> None:
