@@ -170,7 +170,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize(
-    "options", [{"token": ""}, {"hosts": ("tea.example",)}, {"origins": ("https://tea.example",)}, {}]
+    "options", [{"token": ""}, {"names": ("tea.example",)}, {"origins": ("https://tea.example",)}, {}]
 )
 def test_a_server_that_others_reach_takes_no_models_keys_or_limits(options: dict[str, Any]) -> None:
     with serving(**options) as server:
