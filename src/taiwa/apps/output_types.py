@@ -20,6 +20,8 @@ DECLARED = re.compile(r"\b(?:interface(?=\s+\w+\s*(?:\{|extends\b))|type(?=\s+\w
 DATA_FILE = re.compile(r".+\.json|.+\.ts:[^:]*")
 """The name of a type in a file without code."""
 IN_MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+NAME = re.compile(r"[\w.:/-]+")
+"""A word, or the name of a type elsewhere."""
 QUOTED_KEY = re.compile(r'\{\s*"')
 
 
@@ -109,7 +111,7 @@ def read_output_type(text: str) -> OutputType[Any]:
     try:
         return OutputType(parse_notation(text), name="Answer")
     except InputError as error:
-        if not problem and text.isalnum():
+        if not problem and NAME.fullmatch(text):
             raise InputError(Wording("invalid type {type!r}; expected fields such as 'name, age int', a JSON Schema, an example as JSON, or TypeScript", type=text[:60])) from None  # fmt: skip
         if problem or not is_field_list(text):
             raise InputError(problem or error.message) from None
