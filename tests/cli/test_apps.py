@@ -134,6 +134,18 @@ def test_a_conversation_says_that_its_app_file_was_changed_and_can_take_it(
     assert systems == ["Teach.", "Teach.", "Teach well."]
 
 
+def test_an_app_of_a_path_is_not_taken_for_the_built_in_one_of_its_name(
+    taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "order.md"
+    file.write_text("---\ntaiwa: 1\n---\nTake orders.\n")
+    model_server("A.", "B.")
+
+    taiwa.ok("say", str(file), "-s", "t", "Hi")
+
+    assert taiwa.ok("say", "-s", "t", "Hi").err == ""
+
+
 def test_an_app_that_was_opened_by_its_path_can_be_changed_too(
     taiwa: Taiwa, model_server: ModelServer, tmp_path: Path
 ) -> None:

@@ -676,10 +676,12 @@ def mention_passed_over(session: "Session") -> None:
 
 def _mention_edited_app(session: "Session", path: str) -> None:
     """Report that an app file has changed since the conversation began, which continues with the old text."""
+    from taiwa.apps.catalog import BUILT_IN, find_path
     from taiwa.operations.open_session import edited_app
 
     try:
-        if edited_app(session.app, path) is None:
+        # A file that was opened by its path may have the name of a built-in app, which nobody changes.
+        if (not path and find_path(session.app.name).parent == BUILT_IN) or edited_app(session.app, path) is None:
             return
     except InputError:
         pass
