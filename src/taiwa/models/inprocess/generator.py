@@ -459,10 +459,12 @@ class TextGenerator(Generic[AnyLoaded]):
 
     def _recall(self, request: Request, prompt: tuple[int, ...]) -> tuple[int, ...]:
         """Put the opening of a request into the cache if it is kept; else return its tokens, if they are worth keeping."""
-        known = self.prefix_cache.common(prompt)
-        if self._openings is None or not request.hints.opening or len(prompt) - known < FEWEST_TOKENS:
+        if self._openings is None or not request.hints.opening:
             return ()
-        with suppress(InputError, ModelError):  # a chat template may refuse what is no whole conversation
+        known = self.prefix_cache.common(prompt)
+        if len(prompt) - known < FEWEST_TOKENS:
+            return ()
+        with suppress(InputError, ModelError):  # a chat template may refuse a part of a conversation
             alone = self.loaded.prepare(replace(request, messages=request.messages[: request.hints.opening]))
             opening = prompt[: common_prefix(alone, prompt)]
             if len(opening) - known >= FEWEST_TOKENS and len(opening) <= MOST_TOKENS:

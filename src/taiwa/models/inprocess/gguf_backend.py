@@ -94,7 +94,8 @@ class LlamaProcess:
             self._logger = Thread(target=_keep_log, args=(self._process, self._log), daemon=True)
             self._logger.start()
             return
-        place = runtime_folder() / f"{_kept_key(given)}{SOCKET}"
+        options = (given[option] for option in ("context", "threads", "layers", "keep"))
+        place = runtime_folder() / f"{file_key(Path(given['file']), *options)}{SOCKET}"
         self._kept_log = place.with_suffix(".log")
         with place.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -241,12 +242,11 @@ def runtime_folder() -> Path:
     return folder
 
 
-def _kept_key(given: Mapping[str, Any]) -> str:
-    """Return a name for what a process would be started with: the file as it is now, the options, this code."""
-    facts = Path(given["file"]).stat()
-    described = [given["file"], facts.st_size, facts.st_mtime_ns, facts.st_ino, PROCESS_SCRIPT.read_text("utf-8")]
-    described += [given[option] for option in ("context", "threads", "layers", "keep")]
-    return blake2b(json.dumps(described).encode(), digest_size=8).hexdigest()
+def file_key(file: Path, *options: str | int | None) -> str:
+    """Return a name for what a process computes: from the file as it is now, with these options, by this code."""
+    facts = file.stat()
+    described = [str(file.resolve()), facts.st_size, facts.st_mtime_ns, facts.st_ino, PROCESS_SCRIPT.read_text("utf-8")]
+    return blake2b(json.dumps([*described, *options]).encode(), digest_size=8).hexdigest()
 
 
 def _connect(place: Path) -> socket.socket | None:

@@ -5,7 +5,6 @@ A file holds the tokens and the keys and values that llama.cpp computed of them 
 wrote. It is named by its tokens, in a folder named by the model: another file, or another build of llama.cpp, reads it anew.
 """
 
-import json
 import os
 import shutil
 from array import array
@@ -17,7 +16,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from taiwa.kernel.errors import ModelError
-from taiwa.models.inprocess.gguf_backend import PROCESS_SCRIPT, GgufNetwork, GgufSequence
+from taiwa.models.inprocess.gguf_backend import GgufNetwork, GgufSequence, file_key
 from taiwa.settings import cache_folder, check_own
 
 DIGEST_BYTES = 16
@@ -30,14 +29,11 @@ class Openings:
 
     def __init__(self, network: GgufNetwork, file: Path, layers: int) -> None:
         self._network = network
-        facts = file.stat()
-        named: list[object] = [str(file.resolve()), facts.st_size, facts.st_mtime_ns, layers]
-        named += [PROCESS_SCRIPT.read_text("utf-8"), version("xllamacpp")]
         try:
             cache = cache_folder()
         except RuntimeError:  # this user has no home; nothing can be made below a file
             cache = Path(os.devnull)
-        self._folder = cache / "openings" / blake2b(json.dumps(named).encode(), digest_size=8).hexdigest()
+        self._folder = cache / "openings" / file_key(file, layers, version("xllamacpp"))
 
     def load(self, tokens: Sequence[int]) -> GgufSequence | None:
         """Return a sequence that has read these tokens; None if there is none."""
