@@ -540,8 +540,8 @@ def _tools(keys: Keys, *, is_stored: bool) -> tuple[str, ...]:
                 if isinstance(found, FunctionTool):
                     name = found.spec.name
                 elif not is_stored:
-                    plain = re.sub(r"@\w+", "", item.text)
-                    keys.problems.error(item.at, f"{plain} is not a tool", "write @taiwa.tool above the function")
+                    message = f"{_without_hash(item.text)} is not a tool"
+                    keys.problems.error(item.at, message, "write @taiwa.tool above the function")
             except ConfigError as error:
                 keys.problems.code(item.at, error)
         elif not TOOL_NAME.fullmatch(item.text):
@@ -560,6 +560,11 @@ def _tools(keys: Keys, *, is_stored: bool) -> tuple[str, ...]:
         called.append(name)
         names.append(item.text)
     return tuple(names)
+
+
+def _without_hash(name: str) -> str:
+    """Return the name of code in a file as an app names it, without the hash under which the file was confirmed."""
+    return re.sub(r"@\w+", "", name)
 
 
 def _documents(keys: Keys) -> Documents | None:
@@ -661,8 +666,7 @@ def _flow(keys: Keys, *, is_stored: bool) -> str:
         keys.problems.code(keys.location("flow"), error)
         return name
     if not callable(found):
-        plain = re.sub(r"@\w+", "", name)
-        keys.error("flow", f"{plain} is not a function", "name a generator function")
+        keys.error("flow", f"{_without_hash(name)} is not a function", "name a generator function")
     return name
 
 

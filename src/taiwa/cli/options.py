@@ -680,7 +680,7 @@ def _mention_edited_app(session: "Session", path: str) -> None:
     from taiwa.operations.open_session import edited_app
 
     try:
-        # A file that was opened by its path may have the name of a built-in app, which nobody changes.
+        # A file that was opened by its path may have the name of a built-in app, which no user changes.
         if (not path and find_path(session.app.name).parent == BUILT_IN) or edited_app(session.app, path) is None:
             return
     except InputError:

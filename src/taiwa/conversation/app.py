@@ -327,7 +327,7 @@ class App:
 
     @cached_property
     def has_own_words(self) -> bool:
-        """Whether its instructions hold words of the user: those given for this conversation, or a parameter that is no choice."""
+        """Whether its instructions hold words of the user: those given for this conversation, or a parameter that is not a choice."""
         given = (self.values.get(each.name) != each.default for each in self.params if not each.type.startswith('"'))
         return bool(self.answer_options.system) or any(given)
 

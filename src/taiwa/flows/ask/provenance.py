@@ -188,20 +188,20 @@ def without_repeats(
     """
     kept, repeated = dict(delta), dict[str, Json]()
     for field in conversation.app.model_fields:
-        had, reduce = conversation.state[field.name], field.reducer
-        if field.source != source or field.cite is False or reduce.delta_kind != "items" or field.name not in delta:
+        had, reduce, new = conversation.state[field.name], field.reducer, items_at(kept, field.name)
+        if field.source != source or field.cite is False or reduce.delta_kind != "items":
             continue
         listed = [item_at(each, "entry") if reduce.name == "log" else each for each in items_at(had)]
         again = [
             item
-            for item in items_at(delta[field.name])
+            for item in new
             if item in listed
             and reduce.step(had, [item], 0) != had
             and any(sentence_with(str(words), text) is None for _, words in values_in(item))
         ]
         if again:
             repeated[field.name] = again
-            kept[field.name] = [item for item in items_at(delta[field.name]) if item not in again]
+            kept[field.name] = [item for item in new if item not in again]
     return kept, repeated
 
 
